@@ -11,7 +11,6 @@ from marginsvm.audit import Audit, audit
 from marginsvm.certificate.certificate import Certificate
 from marginsvm.certificate.check import CertificateCheck, check_certificate
 from marginsvm.certificate.proof_files import save_proof
-from marginsvm.certify.checker.separability import SeparabilityCheck, check_separability_proof
 from marginsvm.cost_display import CostCurveDisplay
 from marginsvm.display import MarginPathDisplay, SeparationDisplay
 from marginsvm.dual_state import DualStateMixin
@@ -34,7 +33,8 @@ from marginsvm.papers.smoothed import SmoothedKernelPerceptron
 from marginsvm.papers.von_neumann import PerceptronVonNeumann
 from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.schedules import GrowthSchedule, NesterovSchedule, PowerSchedule, theory_draws
-from marginsvm.separability import Separability, check_separability
+from marginsvm.separation import Separability, check_separability
+from marginsvm.separation.check import SeparabilityCheck, check_separability_proof
 
 __all__ = [
     "AcceleratedPerceptron",

@@ -154,7 +154,7 @@ class SeparationDisplay:
     Parameters
     ----------
     report : Separability
-        What :func:`marginsvm.check_separability` returned, for a linear problem.
+        What :func:`marginsvm.check_separability` returned.
     X : array-like of shape (n_samples, 2), default=None
         Two features, for a picture of the examples. None: the coefficients are drawn.
     y : array-like of shape (n_samples,), default=None
@@ -187,7 +187,7 @@ class SeparationDisplay:
         Parameters
         ----------
         report : Separability
-            What :func:`marginsvm.check_separability` returned, for a linear problem.
+            What :func:`marginsvm.check_separability` returned.
         X : array-like of shape (n_samples, 2), default=None
             Two features, for a picture of the examples. None: the coefficients are drawn.
         y : array-like of shape (n_samples,), default=None
@@ -216,12 +216,10 @@ class SeparationDisplay:
         Raises
         ------
         ValueError
-            If the report has no coefficients, or X has not two features.
+            If X has not two features.
         ImportError
             If matplotlib is not installed.
         """
-        if not self.report.coefficients:
-            raise ValueError("the report is one of a kernel, and has no coefficients to draw")
         check_matplotlib_support(f"{type(self).__name__}.plot")
         import matplotlib.pyplot as plt
 
@@ -233,6 +231,15 @@ class SeparationDisplay:
             self._draw_examples(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+    def _planes(self) -> list[tuple[Array, float]]:
+        """Where the scores of the direction are 0: ``x w + b = 0``."""
+        direction = self.report.direction
+        if direction is None:
+            return []
+        if self.report.family == "ordinal":
+            return [(-direction.coef[0], b) for b in direction.intercept]
+        return list(zip(*direction, strict=True))
 
     def _draw_coefficients(self, ax: Any) -> None:
         everyone = self.report.coefficients
@@ -258,7 +265,7 @@ class SeparationDisplay:
             ax.plot(*X[y == c].T, "o", ms=5, alpha=0.7, label=str(c))
         rings = X[self.report.separated]
         ax.plot(*rings.T, "o", ms=10, mfc="none", mec="0.2", ls="none", label="separated")
-        for w, b in self.report.planes:
+        for w, b in self._planes():
             if np.any(w):
                 ax.axline(-b * w / (w @ w), -b * w / (w @ w) + [w[1], -w[0]], color="0.4", lw=1)
         ax.set(title=self.report.kind)

@@ -19,7 +19,7 @@ def follows(case):
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("family", CASES)
 def test_the_finite_coefficients_are_those_of_the_remainder(family, seed):
-    """``examples/benchmarks/separation_limits.py`` does the same for as many as one likes."""
+    """``examples/benchmarks/separation.py`` does the same for as many as one likes."""
     case = CASES[family](seed)
     follows(case)
     assert not case.finite.all() or family in ("binomial", "trials", "poisson")

@@ -1,6 +1,7 @@
 """Columns far from zero, thin margins, small differences: no answer differs from rationals."""
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,18 +11,15 @@ from helpers.separation import truth
 from helpers.separation_cases import OFFSETS, answer_of
 
 from marginsvm import check_separability, check_separability_proof
-from marginsvm.certify.checker.coordinates import identified_columns
-from marginsvm.certify.checker.face import face_of, vanish
-from marginsvm.certify.checker.modular import are_exact, independent_columns
-from marginsvm.certify.checker.precise import product
-from marginsvm.certify.checker.simplex import combination, has_positive_weights
+from marginsvm.separation.numbers import read
+from marginsvm.separation.program import multiplied
 
 
 @pytest.mark.parametrize(
     "block", [0, *(pytest.param(i, marks=pytest.mark.slow) for i in range(1, 10))]
 )
 def test_no_answer_is_wrong(block):
-    """``examples/benchmarks/separation_oracle.py`` does the same for as many as one likes."""
+    """``examples/benchmarks/separation.py`` does the same for as many as one likes."""
     answers = [answer_of(seed)[0] for seed in range(100 * block, 100 * block + 100)]
     assert not [wrong for wrong in answers if wrong not in ([], ["undecided"])]
     assert sum(wrong == ["undecided"] for wrong in answers) <= 1
@@ -101,54 +99,52 @@ def test_a_mark_of_few_among_many_is_separated():
     assert report.kind == "quasi-complete"
     np.testing.assert_array_equal(report.separated, mark)
     assert statuses(report) == ["finite", "+inf", "-inf", *["finite"] * 23]
-    assert report.estimator.separable_ is False
 
 
 # The tools.
 
 
-def test_ranks_modulo_a_prime():
-    rng = np.random.default_rng(3)
-    A = rng.integers(-3, 4, (30, 4)) * 2.0 ** rng.integers(-300, 300, 4)
-    A = A[:, [0, 1, 2, 0, 3]]
-    assert independent_columns(A).tolist() == [0, 1, 2, 4]
-    assert independent_columns(np.array([[512.0 - 2.0**-22]])).tolist() == [0]
-    assert independent_columns(np.zeros((3, 2))).tolist() == []
-    assert identified_columns(np.column_stack([A, A[:, 1] * 0.1])).tolist() == [0, 1, 2, 4]
-
-
-def test_numbers_that_may_have_been_rounded():
+def test_numbers_are_read_as_they_are_printed():
     x = np.arange(1.0, 9.0)
-    X = np.column_stack([x, x / 10, x + 2.0**45, x * 2.0**-1000, 0 * x])
-    assert are_exact(X).tolist() == [True, False, True, True, True]
+    for given, unit in ((x, 1.0), (x / 8, 8.0), (x + 2.0**45, 1.0), (x * 2.0**-900, 2.0**900)):
+        column = read(given)
+        assert not column.is_rounded
+        assert column.unit == unit
+        np.testing.assert_array_equal(column.integers / column.unit, given)
+    for given in (x / 10, 0.1 * x, 19000 + x / 100, np.arange(0.1, 0.9, 0.1)):
+        column = read(given)
+        assert not column.is_rounded
+        for whole, v, rest in zip(column.integers, given, column.rest, strict=True):
+            exact = Fraction(int(whole), int(column.unit))
+            assert exact == Fraction(f"{v:.13g}")
+            assert (
+                abs(exact - Fraction(v) - Fraction(rest)) < 1e-12 * abs(exact - Fraction(v)) + 1e-30
+            )
+    for given in (x / 3, np.append(x / 10, 1 / 3), np.array([1e-20, 0.0, 0.5]), np.sqrt(x)):
+        column = read(given)
+        assert column.is_rounded
+        assert [Fraction(int(v)) / Fraction(column.unit) for v in column.integers] == [
+            Fraction(v) for v in given
+        ]
+    assert not read(0 * x).integers.any()
 
 
 def test_products_in_twice_the_digits():
     A = np.array([[1e16, 1.0, -1e16], [1.0, 2.0**-60, -1.0]])
-    np.testing.assert_array_equal(product(A, np.ones((3, 1)))[:, 0], [1.0, 2.0**-60])
+    np.testing.assert_array_equal(multiplied(A, np.ones((3, 1)))[0][:, 0], [1.0, 2.0**-60])
 
 
-def test_null_spaces_in_integers():
-    A = np.array([[1.0, 0.5, 0.0, 0.0], [0.0, 0.0, 3.0, 1.0], [1.0, 0.5, 3.0, 1.0]])
-    face = face_of(A)
-    assert len(face.free) == 2
-    assert vanish(A, face.vectors)
-    assert not vanish(A + np.eye(3, 4), face.vectors)
-    np.testing.assert_array_equal(A @ face.table, np.zeros((3, 2)))
-    thin = np.array([[1.0, 2.0**-40, 7.0], [1.0, 0.0, 7.0]])
-    assert face_of(thin).vectors == [[-7, 0, 1]]
-
-
-def test_combinations_in_integers():
-    A = np.array([[1.0, 0.0], [1.0, 2.0**-60], [-1.0, 5.0]])
-    inside = combination(A, np.array([1.0, 2.0**-61]))
-    assert inside.weights is not None
-    outside = combination(A, np.array([1.0, -(2.0**-61)]))
-    v = outside.direction
-    assert all(int(2**60 * a) * v[0] + int(2**60 * b) * v[1] >= 0 for a, b in A)
-    assert 2**61 * v[0] - v[1] < 0
-    assert has_positive_weights(np.array([[1.0, 0.0], [-1.0, 3.0], [0.0, -0.1]]))
-    assert not has_positive_weights(np.array([[1.0, 0.0], [-1.0, 3.0], [0.0, 0.1]]))
+@pytest.mark.parametrize("unit", [1.0, 0.1, 2.54, 100.0])
+def test_tables_say_the_same_in_other_units(unit):
+    """Points on a line, of both classes: in decimals, most of them are beside it."""
+    x = np.array([[a, b] for a in range(4) for b in range(4)], float)
+    for y in (x.sum(axis=1) > 3, x.sum(axis=1) + (x[:, 0] == 1) > 3, x[:, 0] - 2 * x[:, 1] > 0.5):
+        expected = check_separability(x, y)
+        report = check_separability(x * unit + 19.7, y)
+        assert report.exact
+        assert report.kind == expected.kind
+        np.testing.assert_array_equal(report.separated, expected.separated)
+        assert statuses(report)[1:] == statuses(expected)[1:]
 
 
 def with_a_sum(seed):

@@ -10,10 +10,8 @@ import scipy.sparse as sp
 from helpers.separation_cases import MORE, answer_of, problem
 
 from marginsvm import SeparationDisplay, check_separability, check_separability_proof
-from marginsvm.certify.checker.conditions import conditions_of
-from marginsvm.separability import solving
-from marginsvm.separability.design import beside
-from marginsvm.separability.graph import Wins
+from marginsvm.separation import program
+from marginsvm.separation.pairs import Met
 
 
 def statuses(report):
@@ -33,16 +31,16 @@ def test_weights_found_next_to_the_boundary_are_balanced():
     assert answer_of(510324, "multinomial")[:2] == ([], "overlap")
 
 
-@pytest.mark.parametrize("kind", ["ordinal", "draws"])
+@pytest.mark.parametrize("kind", ["ordinal", "multinomial"])
 def test_large_sparse_designs_are_split_alike(kind, monkeypatch):
-    monkeypatch.setattr(solving, "_NULL_SPACE_NUMBERS", -1)
+    monkeypatch.setattr(program, "DENSE", -1)
     for seed in range(40):
         X, y, options, weight = problem(seed, kind)
-        X = sp.csr_array(X) if kind == "ordinal" else X
+        X = sp.csr_array(X)
         found = check_separability(X, y, sample_weight=weight, **options)
         monkeypatch.undo()
         plain = check_separability(X, y, sample_weight=weight, **options)
-        monkeypatch.setattr(solving, "_NULL_SPACE_NUMBERS", -1)
+        monkeypatch.setattr(program, "DENSE", -1)
         if not found.reason:
             assert found.kind == plain.kind, seed
             np.testing.assert_array_equal(found.separated_rows, plain.separated_rows)
@@ -52,17 +50,18 @@ def test_large_sparse_designs_are_split_alike(kind, monkeypatch):
 @pytest.mark.parametrize("groups", [5, 20])
 def test_signs_of_large_sparse_designs_are_decided_or_open(groups, monkeypatch):
     """Of x + y >= 0 and x - y >= 0 follows x >= 0, of none of these alone; more than 16 vectors."""
-    monkeypatch.setattr(solving, "_NULL_SPACE_NUMBERS", -1)
+    monkeypatch.setattr(program, "FEW_COLUMNS", 0)
+    monkeypatch.setattr(program, "DENSE", -1)
     X = np.tile(np.kron(np.eye(groups), -np.array([[1.0, 1.0], [1.0, -1.0]])), (2500, 1))
     report = check_separability(
         sp.csr_array(X), np.zeros(len(X)), family="poisson", fit_intercept=False
     )
     assert (report.kind, report.separated.all()) == ("complete", True)
     if groups == 5:
-        assert (statuses(report), report.reason) == (["+inf", "inf"] * 5, "")
+        assert statuses(report) == ["+inf", "inf"] * 5
     else:
         assert statuses(report) == ["inf"] * 40
-        assert report.reason.startswith("The signs of these are not decided: x0, x1, ")
+        assert "The signs of these are not decided: x0, x1, " in report.reason
         assert report.reason.endswith("x18, x19, and 20 more.")
 
 
@@ -121,14 +120,7 @@ def test_as_many_categories_as_examples():
     assert statuses(report)[-4:] == ["finite"] * 3 + ["+inf"]
     assert report.kind == "quasi-complete"
     refused = check_separability_proof(report, X, y, exact=True)
-    assert refused.reason == "the design is too large for integers"
-
-
-def test_many_thresholds_are_sparse_columns():
-    for k, sparse in ((5, False), (50, True)):
-        A = beside(sp.csr_array(np.eye(k)), np.ones((k, 2)))
-        assert sp.issparse(A) == sparse
-        assert A.shape == (k, k + 2)
+    assert refused.reason == "it takes too long"
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
@@ -149,7 +141,6 @@ def test_many_classes_are_sparse_rows():
     X[:, 1] = (y == 3) & (np.arange(150) < 40)
     report = check_separability(X, y)
     assert (report.kind, report.reason) == ("quasi-complete", "")
-    assert sp.issparse(conditions_of(report, X, y, np.ones(150, bool)).A)
     assert check_separability_proof(report, X, y, exact=True)
 
 
@@ -205,24 +196,20 @@ def test_the_picture_of_an_ordinal_report():
     assert report.kind == "complete"
     ax = SeparationDisplay.from_report(report, x, [0, 1, 1, 2]).ax_
     assert len(ax.lines) == 3 + 1 + 2  # points, rings, and a line for each threshold
-    (w, low), (_, high) = report.planes
+    w, (low, high) = -report.direction.coef[0], report.direction.intercept
     assert [np.sign(x @ w + b).tolist() for b in (low, high)] == [[1, -1, -1, -1], [1, 1, 1, -1]]
 
 
-def test_a_report_as_html_and_in_a_sentence():
+def test_a_report_in_a_sentence():
     dose = np.array([0, 0, 1, 1, 2, 2, 3, 3, 3, 3], dtype=float)
     mark = np.array([0, 0, 0, 1, 0, 0, 0, 1, 1, 0], dtype=float)
     X, y = np.column_stack([dose, mark]), np.array([0, 1, 0, 1, 1, 0, 1, 1, 1, 0])
     report = check_separability(X, y, feature_names=["dose", "<mark>"])
-    page = report._repr_html_()
-    assert page.startswith("<p>Quasi-complete separation: 3 of 10 examples")
-    assert "<tr><th>&lt;mark&gt;</th><td>+inf</td></tr>" in page
     assert report.sentence == (
         "The maximum-likelihood estimate of <mark> is infinite (quasi-complete separation of 3 of "
         "10 examples); the other estimates are those of the limit."
     )
     overlap = check_separability(X[:, :1], y)
-    assert "<table>" not in overlap._repr_html_()
     assert overlap.sentence == ""
 
 
@@ -242,30 +229,6 @@ def test_a_league_in_two_divisions():
     )
 
 
-def test_a_draw_parameter_that_is_estimated():
-    """One win and one draw: both strength and draws are infinite; as half a win, it is finite."""
-    X, y = [["a", "b"], ["a", "b"]], [1, 0.5]
-    half = check_separability(X, y, family="pairs")
-    assert (half.kind, statuses(half)) == ("overlap", ["finite"])
-    report = check_separability(X, y, family="pairs", draws="estimated")
-    assert dict(report.coefficients) == {"b": "-inf", "(draws)": "+inf"}
-    assert report.remainder(X).tolist() == [[True, True, False]] * 2
-    for exact in (False, True):
-        assert check_separability_proof(report, X, y, exact=exact)
-
-
-def test_weights_of_many_draws_balance_in_the_check(rng):
-    """Too many comparisons for integers: the check has the very rows that the weights are of."""
-    X = rng.integers(0, 50, (2500, 2))
-    X = X[X[:, 0] != X[:, 1]]
-    y = np.where((X == 0).any(axis=1), X[:, 0] == 0, rng.integers(0, 3, len(X)) / 2)
-    report = check_separability(X, y, family="pairs", draws="estimated")
-    np.testing.assert_array_equal(report.separated, (X == 0).any(axis=1))
-    check = check_separability_proof(report, X, y)
-    assert check, check.reason
-    assert not check.exact
-
-
 def test_rankings_are_cut_where_they_are_separated():
     X = [["a", "b", "c"], ["b", "a", "d"], ["c", "d", {"e", "f"}], ["c", {"d", "f"}], ["d", "c"]]
     report = check_separability(X, family="pairs")
@@ -279,16 +242,20 @@ def test_rankings_are_cut_where_they_are_separated():
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_cycles_balance_and_pass_every_edge_of_a_component(seed):
+def test_components_are_those_of_who_can_win_back(seed):
     rng = np.random.default_rng(seed)
-    n, m = int(rng.integers(2, 60)), int(rng.integers(1, 300))
+    n, m = int(rng.integers(2, 40)), int(rng.integers(1, 100))
     winner = rng.integers(0, n, m)
-    loser = (winner + rng.integers(1, n, m)) % n
-    graph = Wins(n, winner, loser)
-    q, inside = graph.cycles(), graph.component[winner] == graph.component[loser]
-    np.testing.assert_array_equal(q > 0, inside)
-    np.testing.assert_array_equal(np.bincount(winner, q, n), np.bincount(loser, q, n))
-    assert np.all(graph.component[winner[~inside]] > graph.component[loser[~inside]])
+    loser, drawn = (winner + rng.integers(1, n, m)) % n, rng.random(m) < 0.2
+    met = Met([str(i) for i in range(n)], winner, loser, drawn, np.arange(m), 0 * winner)
+    above = np.eye(n, dtype=int)
+    above[winner, loser] = 1
+    above[loser[drawn], winner[drawn]] = 1
+    for _ in range(6):
+        above = ((above @ above) > 0).astype(int)
+    levels = met.levels()
+    np.testing.assert_array_equal(levels[:, None] == levels, (above & above.T) > 0)
+    assert np.all(levels[winner] >= levels[loser])
 
 
 def test_many_comparisons_of_many_items(rng):
@@ -310,7 +277,6 @@ def test_many_comparisons_of_many_items(rng):
         ([["a", "a"]], [1], {}, "compared with itself"),
         ([["a", "b", "c"]], [1], {}, "two columns"),
         ([["a", "b"]], [0.3], {}, "0.5 if none"),
-        ([["a", "b"]], [1], {"draws": "some"}, "draws must be"),
         ([[0.0, np.nan]], [1], {}, "an item is NaN"),
         (np.array([["a", 1], ["b", 2]], object), [1, 0], {}, "all be words, or all be numbers"),
         ([["a", "b", "a"]], None, {}, "ranking 0 has an item twice"),
@@ -324,14 +290,14 @@ def test_what_cannot_be_compared(X, y, options, message):
 
 
 def test_arguments_of_other_families_are_named():
-    with pytest.raises(ValueError, match="draws is for family 'pairs', but the family is 'binom"):
-        check_separability([[0.0], [1.0]], [0, 1], draws="estimated")
+    with pytest.raises(ValueError, match="strata is for family 'cox', but the family is 'binomial"):
+        check_separability([[0.0], [1.0]], [0, 1], strata=[0, 1])
 
 
 # Lies.
 
 
-def lies(report, drawn):
+def lies(report):
     """Reports that differ from a true one in one thing."""
     rows, names = report.separated_rows, report.coefficients
     other = {"finite": "+inf", "+inf": "-inf", "-inf": "inf", "inf": "+inf"}
@@ -347,22 +313,21 @@ def lies(report, drawn):
         nothing = np.zeros_like(rows)
         yield replace(report, separated_rows=nothing, kind="overlap", direction=None)
     weights = report.overlap_weights
-    if weights is not None and weights.data.any() and not drawn:  # draws may do without
+    if weights is not None and weights.data.any():
         yield replace(report, overlap_weights=-weights)
         yield replace(report, overlap_weights=None)
-        if weights.shape[1] == 1:  # nothing is near weights of a graph, which are integers
-            some = weights.copy()
-            some.data[some.data.nonzero()[0][0]] *= 2
-            yield replace(report, overlap_weights=some)
+        some = weights.copy()
+        some.data[some.data.nonzero()[0][0]] *= 2
+        yield replace(report, overlap_weights=some)
 
 
-@pytest.mark.parametrize("kind", ["pairs", "rankings", "ordinal", "draws"])
+@pytest.mark.parametrize("kind", ["pairs", "rankings", "ordinal", "binomial", "multinomial"])
 def test_lies_are_refuted(kind):
     told = 0
     for seed in range(12):
         X, y, options, weight = problem(seed, kind)
         report = check_separability(X, y, sample_weight=weight, **options)
-        for lie in lies(report, kind == "pairs" and 0.5 in y):
+        for lie in lies(report):
             exact = lie.overlap_weights is report.overlap_weights
             assert not check_separability_proof(lie, X, y, weight, exact=exact), (seed, told)
             told += 1

@@ -195,19 +195,19 @@ def _solved(M: Array, q: Array, order: Array) -> list[int] | None:
     """Integers near q: all but those of independent columns are kept, and these are solved for."""
     if min(M.shape) > 110:  # some seconds
         return None
-    mantissa, e = np.frexp(q)
-    short = np.ldexp(np.round(np.ldexp(mantissa, 20)), e - 20)
     rows, first = independent(M[:, order])
     rest, cols = np.delete(order, first), order[first]
-    if not len(rest):
-        return None
-    kept = np.array(integers(short[rest]), dtype=object)
-    found = solve(M[np.ix_(rows, cols)], -(M[np.ix_(rows, rest)].astype(object) @ kept)[:, None])
-    if found is None or not (found[1] > 0).all():
-        return None
-    x = np.zeros(len(q), dtype=object)
-    x[rest], x[cols] = found[0] * kept, found[1][:, 0]
-    return None if (M.astype(object) @ x).any() else [v // gcd(*x) for v in x]
+    mantissa, e = np.frexp(q)
+    for bits in (20, 53) if len(rest) else ():  # short integers are quick
+        short = np.ldexp(np.round(np.ldexp(mantissa, bits)), e - bits)
+        kept = np.array(integers(short[rest]), dtype=object)
+        right = -(M[np.ix_(rows, rest)].astype(object) @ kept)
+        found = solve(M[np.ix_(rows, cols)], right[:, None])
+        if found is not None and (found[1] > 0).all():
+            x = np.zeros(len(q), dtype=object)
+            x[rest], x[cols] = found[0] * kept, found[1][:, 0]
+            return None if (M.astype(object) @ x).any() else [v // gcd(*x) for v in x]
+    return None
 
 
 # ---- integers

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 
 from helpers.separation import truth_of
-from helpers.separation_cases import in_another_form, in_other_units
+from helpers.separation_cases import asked, in_another_form, in_other_units, repeated
 from marginsvm import check_separability, check_separability_proof
 
 
@@ -43,10 +43,13 @@ def expected(X, pairs):
     return truth_of(conditions_of_pairs(X, pairs))
 
 
-def problem(seed):
+ALL = ["cox", "conditional"]
+
+
+def problem(seed, family=None):
     """X, y, family, further arguments, and weights or None; all numbers of X are exact."""
     rng = np.random.default_rng([seed, 31])
-    family = ("cox", "conditional")[seed % 2]
+    family = family or ALL[seed % 2]
     n, d, high = (int(rng.integers(*ends)) for ends in ((3, 9), (1, 4), (1, 4)))
     X = rng.integers(-high, high + 1, (n, d)).astype(float)
     score = X @ rng.standard_normal(d) + rng.choice([0.0, 0.3, 3.0]) * rng.standard_normal(n)
@@ -72,25 +75,34 @@ def problem(seed):
     return in_other_units(rng, X), y, family, more, weight
 
 
-def answer_of(seed):
-    """What is wrong or open, a word for each; with the seconds that the answer took."""
-    X, y, family, more, weight = problem(seed)
-    kept = np.flatnonzero(np.ones(len(X)) if weight is None else weight)
+def answer_of(seed, family=None, times=1):
+    """What is wrong or open, a word for each; with the seconds that the answer took.
+
+    Subjects may be given so many times over, each time in other strata or groups.
+    """
+    X, y, family, more, weight = problem(seed, family)
+    n = len(X)
+    kept = np.flatnonzero(np.ones(n) if weight is None else weight)
     some = {name: values[kept] for name, values in more.items()}
     pairs = pairs_of(family, y[kept].tolist(), some)
     kind, where, statuses = expected(X[kept].tolist(), pairs)
     where = {(int(kept[i]), int(kept[j])) for i, j in where}
-    given = in_another_form(X, seed)
-    begin = time.perf_counter()
-    report = check_separability(given, y, family=family, sample_weight=weight, **more)
-    seconds = time.perf_counter() - begin
-    if report.kind == "undecided" or report.reason:
+    given = repeated(in_another_form(X, seed), times)
+    y, weight = repeated(y, times), repeated(weight, times)
+    more = {name: repeated(values, times) for name, values in more.items()}
+    if times > 1:
+        key = "strata" if family == "cox" else "groups"
+        more[key] = more.get(key, 0) + 10 * np.repeat(np.arange(times), n)
+    with asked(times):
+        begin = time.process_time()
+        report = check_separability(given, y, family=family, sample_weight=weight, **more)
+        seconds = time.process_time() - begin
+    if report.kind == "undecided" or report.reason or not report.exact:
         return ["undecided"], report.reason, seconds
-    wrong = []
-    beaten = {(i, int(j)) for i in kept.tolist() for j in report.comparisons.beaten_by(i)}
+    wrong, every = [], {(int(kept[i]), int(kept[j])) for i, j in pairs}
     if report.kind != kind:
         wrong.append(f"kind {report.kind} for {kind}")
-    elif beaten != where or set(np.flatnonzero(report.separated)) != {i for i, _ in where}:
+    elif not rows_are(report, given, every, where, n):
         wrong.append("rows")
     elif [c.status for c in report.coefficients] != statuses:
         wrong.append(f"statuses {[c.status for c in report.coefficients]} for {statuses}")
@@ -99,3 +111,15 @@ def answer_of(seed):
         if not check:
             wrong.append(f"proof refused: {check.reason}")
     return wrong, report.kind, seconds
+
+
+def rows_are(report, X, pairs, separated, n):
+    """Whether these are the pairs of the first n that the report calls separated."""
+    rest = report.remainder(X)
+    if report.family == "cox":
+        apart = {(i, j) for i, j in pairs if rest.strata[i] != rest.strata[j]}
+        said = apart == separated
+    else:
+        said = set(np.flatnonzero(rest.rows[:n])) == {i for p in pairs - separated for i in p}
+    winners = np.isin(np.arange(len(report.separated)) % n, [i for i, _ in separated])
+    return said and np.array_equal(report.separated, winners)

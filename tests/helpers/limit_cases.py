@@ -1,6 +1,6 @@
 """Random regressions without an estimate: limits of their penalty paths, and of their remainders.
 
-For the tests, and for ``examples/benchmarks/separation_limits.py``.
+For the tests, and for ``examples/benchmarks/separation.py``.
 """
 
 from itertools import combinations
@@ -245,21 +245,6 @@ def of_wins(seed):
     return Case(report, path, fit(kept, 1e-12), kept)
 
 
-def of_draws(seed):
-    """Davidson's model, whose draws have a parameter."""
-    X, y = season(seed, 0.2)
-    report = check_separability(X, y, family="pairs", draws="estimated")
-    d = (strengths(X)[:, 0] - strengths(X)[:, 1]) / 2
-    kappa = np.zeros((len(X), 3, 1))
-    kappa[:, 1] = 1.0
-    S = np.concatenate([np.stack([d, 0 * d, -d], axis=1), kappa], axis=2)
-    own = (2 - 2 * y).astype(int)
-    allowed = report.remainder(X)
-    path = [choices(S, own, np.ones((len(X), 3), bool), ridge) for ridge in RIDGES]
-    some = allowed.any(axis=1)
-    return Case(report, path, choices(S[some], own[some], allowed[some], 1e-12), allowed)
-
-
 def stages(rankings):
     """The choices of rankings of at most five items: scores, and who is left."""
     S, left = [], []
@@ -421,7 +406,6 @@ CASES = {
     "multinomial": of_classes,
     "ordinal": of_categories,
     "pairs": of_wins,
-    "draws": of_draws,
     "rankings": of_rankings,
     "cox": of_times,
     "conditional": of_choices,

@@ -6,10 +6,10 @@ from itertools import pairwise
 from helpers.rational import has_solution
 
 
-def conditions(X, y, *, family="binomial", fit_intercept=True, draws="half"):
+def conditions(X, y, *, family="binomial", fit_intercept=True):
     """Rows ``a w >= 0`` and ``e w = 0``, as ``(row, is_equality, example, other)``."""
     if family == "pairs":
-        return wins(X, y, draws)
+        return wins(X, y)
     X = [
         [Fraction(1)] * (fit_intercept and family != "ordinal")
         + [Fraction(v) for v in map(float, x)]
@@ -52,7 +52,7 @@ def halves(X, y):
     return rows
 
 
-def wins(X, y, draws):
+def wins(X, y):
     """Of pairs, or of rankings if y is None; the strength of the first item is 0."""
     if y is None:
         pairs = [(i, j, pair) for i, x in enumerate(X) for j, pair in enumerate(turns(x))]
@@ -61,18 +61,10 @@ def wins(X, y, draws):
     else:
         places = [(i, 0) for i in range(len(X))]
     items, rows = sorted({v for x in X for v in x}), []
-    own = draws == "estimated" and 0.5 in y
     for (a, b), score, (i, j) in zip(X, y, places, strict=True):
-        d = [(c == a) - (c == b) for c in items[1:]]
-        if not own:
-            sign = 1 if score else -1
-            rows.append(([Fraction(sign * v) for v in d], score == 0.5, i, j))
-            continue
-        scores = [[*d, 0], [0] * len(d) + [1], [*(-v for v in d), 0]]
-        outcome = {1: 0, 0.5: 1, 0: 2}[score]
-        for other in {0, 1, 2} - {outcome}:
-            row = [Fraction(u - v) for u, v in zip(scores[outcome], scores[other], strict=True)]
-            rows.append((row, False, i, other))
+        sign = 1 if score else -1
+        row = [Fraction(sign * ((c == a) - (c == b))) for c in items[1:]]
+        rows.append((row, score == 0.5, i, j))
     return rows
 
 
@@ -119,8 +111,7 @@ def rank(rows):
 def truth(X, y, **options):
     """Kind, which rows are separated, and the status of every coefficient."""
     rows = conditions(X, y, **options)
-    pairs = options.get("family") == "pairs" and not (options.get("draws") and 0.5 in y)
-    return of_estimable(rows) if pairs else truth_of(rows)
+    return of_estimable(rows) if options.get("family") == "pairs" else truth_of(rows)
 
 
 def truth_of(rows):

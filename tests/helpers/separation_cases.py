@@ -1,18 +1,20 @@
 """Random small problems for check_separability, and what is wrong with the answer to one.
 
-For the tests, and for ``examples/benchmarks/separation_oracle.py``.
+For the tests, and for ``examples/benchmarks/separation.py``.
 """
 
 import time
+from unittest.mock import patch
 
 import numpy as np
 import scipy.sparse as sp
 
 from helpers.separation import conditions, truth
 from marginsvm import check_separability, check_separability_proof
+from marginsvm.separation import program
 
 FAMILIES = ["binomial", "multinomial", "poisson", "trials"]
-MORE = ["ordinal", "pairs", "rankings", "draws"]
+MORE = ["ordinal", "pairs", "rankings"]
 ALL = [*FAMILIES, "negative_binomial", *MORE]
 OFFSETS = [0, 1, 2**10, 10**5, 10**6, 10**7, 1_700_000_000, 2**40, 2**45]
 
@@ -79,8 +81,7 @@ def meetings(rng, kind):
         X.append(names[some].tolist())
         drawn = rng.random() < 0.15 or (noise < 1 and strength[some[0]] == strength[some[1]])
         y.append(0.5 if drawn else 1.0 * (order[0] == 0))
-    options = {"family": "pairs"} | ({"draws": "estimated"} if kind == "draws" else {})
-    return X, None if kind == "rankings" else np.array(y), options, weight
+    return X, None if kind == "rankings" else np.array(y), {"family": "pairs"}, weight
 
 
 def in_other_units(rng, X):
@@ -105,26 +106,47 @@ def in_another_form(X, seed):
     return small if seed % 9 < 3 and np.array_equal(small, X) else X
 
 
-def answer_of(seed, kind=None):
-    """What is wrong or open, a word for each; with the seconds that the answer took."""
+def repeated(table, times):
+    """The same rows over and over."""
+    return (
+        table if table is None or times == 1 else table[np.tile(np.arange(table.shape[0]), times)]
+    )
+
+
+def asked(times):
+    """Samples of a few rows answer what is asked many times over."""
+    return patch.multiple(program, FEW=4 if times > 1 else 500, A_COLUMN=1 if times > 1 else 5)
+
+
+def answer_of(seed, kind=None, times=1):
+    """What is wrong or open, a word for each; with the seconds that the answer took.
+
+    Rows may be given so many times over, which changes nothing.
+    """
+    kind = kind or FAMILIES[seed % 4]
     X, y, options, weight = problem(seed, kind)
+    items = kind in MORE[1:]
+    times = 1 if items else times
     kept = np.arange(len(X)) if weight is None else np.flatnonzero(weight > 0)
-    some = [x if kind in MORE[1:] else x.tolist() for x in (X[i] for i in kept)]
+    some = [x if items else x.tolist() for x in (X[i] for i in kept)]
     some = some, None if y is None else y[kept].tolist()
     expected, where, statuses = truth(*some, **options)
-    given = X if kind in MORE[1:] else in_another_form(X, seed)
-    begin = time.perf_counter()
-    report = check_separability(given, y, sample_weight=weight, **options)
-    seconds = time.perf_counter() - begin
-    if report.kind == "undecided" or report.reason:
+    given = X if items else repeated(in_another_form(X, seed), times)
+    y, weight = repeated(y, times), repeated(weight, times)
+    with asked(times):
+        begin = time.process_time()
+        report = check_separability(given, y, sample_weight=weight, **options)
+        seconds = time.process_time() - begin
+    if report.kind == "undecided" or report.reason or not report.exact:
         return ["undecided"], report.reason, seconds
     wrong = []
     rows = [(i, j) for _, _, i, j in conditions(*some, **options)]
     found = [(i, j) for i, j in rows if report.separated_rows[kept[i], j]]
     perfect = sorted({i for i, _ in rows} - {row[0] for row in rows if row not in where})
+    places = np.arange(0, len(report.separated), len(X))[:, None] + kept[perfect]
     if report.kind != expected:
         wrong.append(f"kind {report.kind} for {expected}")
-    elif found != where or not np.array_equal(kept[perfect], np.flatnonzero(report.separated)):
+    elif found != where or not np.array_equal(places.ravel(), np.flatnonzero(report.separated)):
         wrong.append("rows")
     elif [c.status for c in report.coefficients] != statuses:
         wrong.append(f"statuses {[c.status for c in report.coefficients]} for {statuses}")

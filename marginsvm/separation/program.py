@@ -1,0 +1,498 @@
+"""Which rows of a design can be positive: one linear program, with both parts of its proof.
+
+    max sum t   subject to   A w >= t,  E w = 0,  0 <= t <= 1
+
+A cone scales, so at the optimum t = 1 on exactly the rows that some w of the cone makes positive,
+the separated rows, and 0 on the others (Goldman and Tucker). The prices q of these are 1 or more,
+and balance: ``A'q + E'v = 0``. So w proves one part and q the other, by which
+
+    separated = rows with A w > 0,   face = null space of all other rows,
+
+and a coefficient is finite exactly if it is 0 on the face.
+
+*Few columns.* Rows are written in coordinates in which columns are orthonormal, so that units and
+correlations do not matter. The least sum of squared hinges goes first, by Newton's method: it ends
+with margins that are all positive, or with weights ``q = max(0, 1 - A w)`` that balance, and rows
+with weight overlap. The program decides what is left on the face of these.
+
+*Many sparse columns.* The program is solved as it stands: most rows are eliminated at once.
+
+*Many rows.* A sample of them is solved, and grows by rows that forbid its direction or its face.
+
+References
+----------
+A. J. Goldman, A. W. Tucker. Theory of linear programming. In: Linear inequalities and related
+systems, 1956.
+
+K. Konis. Linear programming algorithms for detecting separated data in binary logistic regression
+models. Oxford, 2007.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import solve_triangular
+from scipy.optimize import linprog
+from scipy.sparse.linalg import lsmr
+
+from marginsvm._rounding import UNIT, rounding_of
+from marginsvm._typing import Array
+from marginsvm.certificate import exact
+from marginsvm.separation.design import Design, dense
+
+TINY = 1e-9  # of unit vectors: 0 up to rounding
+CLEAR = 1e-6  # weights of squared hinges of unit rows: these rows overlap
+DENSE = 2**20  # numbers of sparse rows that are written out: 8 MB
+FEW, A_COLUMN, ROUNDS = 500, 5, 50  # rows of a sample, at least, and for each column; samples
+OPTIONS = {
+    "primal_feasibility_tolerance": 1e-9,
+    "dual_feasibility_tolerance": 1e-9,
+    "time_limit": 100.0,
+}
+
+
+@dataclass
+class Split:
+    """The two kinds of rows, and what shows it.
+
+    Attributes
+    ----------
+    at : ndarray of int
+        The rows that were solved.
+    separated : ndarray of bool, shape (n_rows,)
+        All rows.
+    direction : tuple of two ndarray of shape (n_columns,)
+        Floats and what they miss of a direction that is positive on these, and 0 on all others.
+    weights : ndarray of shape (len(at),)
+        ``A'q = 0``, positive on rows that span the overlapping ones; of equalities, of any sign.
+    kept, loose : ndarray of int
+        Columns that are not combinations of those before them; and those that are up to rounding.
+    face : ndarray of shape (n_columns, k)
+        Directions that are 0 on all overlapping rows: a basis, if it is ``spanned``.
+    round : ndarray or csr_array of shape (n_columns, n_kept)
+        Coordinates in which Newton's method is quick.
+    sums : ndarray of shape (n_columns, 0 or 1)
+        A random direction that is 0 on the rows that were solved, as columns depend on others.
+    """
+
+    at: Array
+    separated: Array
+    direction: tuple[Array, Array]
+    weights: Array
+    kept: Array
+    loose: Array
+    face: Array
+    round: Any
+    sums: Array
+    spanned: bool = True
+
+
+class ProgramError(Exception):
+    """The linear program has not ended with a solution."""
+
+
+def split(design: Design, first: Array | None = None, *, guess: bool = True) -> Split:
+    """Split the rows of a design, beginning with some; ``guess``: squared hinges go first."""
+    n, d = design.shape
+    size = max(FEW, A_COLUMN * d)
+    chosen = np.zeros(n, bool)
+    chosen[np.random.default_rng(0).permutation(n)[:size] if n > 4 * size else slice(None)] = True
+    chosen[first if first is not None else slice(0)] = True
+    for _ in range(ROUNDS):
+        at = np.flatnonzero(chosen)
+        A = design.rows(at)
+        if sp.issparse(A) and A.shape[0] * d <= DENSE:
+            A = A.toarray()
+        found = (_split_sparse if sp.issparse(A) else _split_dense)(design, at, A, guess)
+        if chosen.all():
+            return found
+        missing = _separator(design, found) if found.separated[at].all() else at[:0]
+        if not len(missing):
+            missing = _missing(design, found, chosen)
+        if not len(missing):
+            return found
+        chosen[missing[:size]] = True
+        size += size // 2
+    raise ProgramError("other rows forbid what a sample of them says, again and again")
+
+
+def _separator(design: Design, found: Split) -> Array:
+    """Rows of squared hinges that are left; none, if the direction is now one for all rows."""
+    w, T = found.direction[0], found.round
+    m = design.margins(w[:, None])[:, 0]
+    scale = np.quantile(m[found.at], 0.01)
+    if not scale > 0:  # rounding
+        return found.at[:0]
+    times = lambda c: design.margins((T @ c)[:, None])[:, 0]  # noqa: E731
+    c, slack = _hinges(times, lambda at: design.rows(at) @ T, T.shape[1], m / scale)
+    found.direction = (w / scale + T @ c, 0.0 * w) if not slack.any() else found.direction
+    at = np.flatnonzero(slack)
+    return at[np.argsort(-slack[at], kind="stable")]
+
+
+def _missing(design: Design, found: Split, chosen: Array) -> Array:
+    """Rows beside the sample, if some forbid its direction, its face, or its sums of columns.
+
+    Others that come near to that are among them, the worst first. If there are none, all rows are
+    separated or not, as their values in these directions say.
+    """
+    random = np.random.default_rng(1).standard_normal
+    face, all_ = (V @ random((V.shape[1], 2)) for V in (found.face, found.round))
+    W = np.column_stack([face, all_, found.direction[0], found.sums])
+    m, size = design.margins(W), np.abs(W * design.reach[:, None]).max(axis=0)
+    lengths = np.abs(m[:, 2:4]).max(axis=1)  # in round coordinates, more or less
+    moved = np.abs(m[:, :2]) > np.maximum(64 * UNIT * size[:2], TINY * lengths[:, None])
+    on_face, free, m, size = moved.any(axis=1), ~design.equality, m[:, 4:], size[4:]
+    other_sum = (np.abs(m[:, 1:]) > TINY * size[1:]).any(axis=1)
+    found.separated = np.where(chosen, found.separated, on_face & free)
+    if not (~chosen & (on_face & (~free | (m[:, 0] <= 0)) | other_sum)).any():
+        return np.zeros(0, int)
+    at = np.flatnonzero(~chosen & (on_face | other_sum))
+    return at[np.argsort(np.where(other_sum, -np.inf, m[:, 0])[at], kind="stable")]
+
+
+def identified(design: Design, some: Array) -> Array:
+    """Features that are not combinations of columns before them, in some of the rows."""
+    at = np.flatnonzero(some)
+    rows = {"select": [S[at] for S in design.select], "fixed": design.fixed[at]}
+    kept = split(replace(design, **rows, equality=some[at])).kept if len(at) else at
+    feature = design.places(kept)[1]
+    return np.unique(feature[feature >= 0])
+
+
+# ---- few columns
+
+
+def _split_dense(design: Design, at: Array, A: Array, guess: bool) -> Split:
+    (n, d), equality = design.shape, design.equality[at]
+    unit = np.exp2(np.frexp(design.reach)[1])
+    S = A / unit
+    kept, loose = _independent_columns(design, at, S)
+    side = np.exp2(np.frexp(np.abs(S).max(axis=1, initial=0.0))[1])[:, None]
+    Z, C = coordinates((S / side)[:, kept], lambda: (design.rest(at) / unit / side)[:, kept])
+    T = np.zeros((d, len(kept)))
+    T[kept] = C
+    lengths = np.sqrt(np.einsum("ij,ij->i", Z, Z))
+    lengths[lengths == 0] = 1.0
+    rest, z, q, N = faces(Z / lengths[:, None], equality, guess)
+    separated = np.zeros(n, bool)
+    separated[at] = rest
+    w = multiplied(T, z[:, None])
+    face = T @ N
+    face[np.abs(face).max(axis=1, initial=0) <= TINY * np.abs(T).max(axis=1, initial=0)] = 0.0
+    out = np.setdiff1d(np.arange(d), kept)
+    sums = np.zeros((d, int(len(out) > 0 and len(at) < n)))
+    if sums.any(axis=None) or sums.shape[1]:
+        sums[out, 0] = np.random.default_rng(2).standard_normal(len(out))
+        sums[kept, 0] = -np.linalg.lstsq(S[:, kept], S @ sums[:, 0], rcond=None)[0]
+    direction = w[0][:, 0] / unit, w[1][:, 0] / unit
+    q = q / lengths / side[:, 0]
+    face, T, sums = (part / unit[:, None] for part in (face, T, sums))
+    return Split(at, separated, direction, q, kept, loose, face, T, sums)
+
+
+def _independent_columns(design: Design, at: Array, S: Array) -> tuple[Array, Array]:
+    """Columns of scaled rows that are not combinations of those before them.
+
+    Integers decide where they are few. A column of numbers that have been rounded may be one up to
+    their rounding: it is left out, too, and is among the second ones.
+    """
+    R = np.asarray(np.linalg.qr(S, mode="r")) if len(S) > S.shape[1] else S
+    room, kept, near = min(R.shape), list[int](), list[int]()
+    Q = np.zeros((room, R.shape[0]))
+    for j, v in enumerate(R.T.copy()):
+        if len(kept) == room:
+            break
+        length = np.sqrt(v @ v)
+        for _ in range(2):
+            v -= (Q[: len(kept)] @ v) @ Q[: len(kept)]
+        rest = np.sqrt(v @ v)
+        if rest > 1e-7 * length:
+            Q[len(kept)] = v / rest
+            kept.append(j)
+        elif length > 0:
+            near.append(j)
+    columns, loose = np.array(kept, dtype=int), list[int]()
+    if near and S.shape[0] * (len(kept) + len(near)) * len(kept) <= 2**25:
+        columns = np.union1d(kept, near).astype(int)
+        rounded = design.are_rounded(columns)
+        whole = columns[~rounded]
+        whole = whole[exact.independent(design.integers(at, whole)[0])[1]]
+        columns = np.union1d(whole, columns[rounded])
+        rounded = ~np.isin(columns, whole)
+        for j in (j for j in columns.tolist() if j in near and rounded.any()):
+            before = columns[(columns < j) & ~np.isin(columns, loose)]
+            factors = np.linalg.lstsq(R[:, before], R[:, j], rcond=None)[0]
+            size = np.abs(factors).max(initial=0.0)
+            some = np.isin(before, columns[rounded]) & (np.abs(factors) > CLEAR * size)
+            most = 32 * UNIT * np.sqrt(len(S)) * (1 + np.abs(factors).sum())
+            rest = np.linalg.norm(R[:, j] - R[:, before] @ factors)
+            if (some.any() or j not in whole) and rest <= most:
+                loose.append(j)
+    return columns[~np.isin(columns, loose)], np.array(loose, dtype=int)
+
+
+def coordinates(S: Array, rest: Callable[[], Array] | None = None) -> tuple[Array, Array]:
+    """``Z = S T`` with columns that are nearly orthonormal, and T; ``rest`` is what S misses."""
+    T, Z, low = np.eye(S.shape[1]), S, None
+    for _ in range(3):
+        R = np.asarray(np.linalg.qr(Z, mode="r")) if len(Z) >= Z.shape[1] else np.eye(Z.shape[1])
+        least = 1e-16 * np.abs(R).max(initial=0.0)
+        R = R + np.diag(np.where(np.abs(R.diagonal()) < least, least, 0.0))
+        inverse = solve_triangular(R, np.eye(len(R))) if len(R) else R
+        T = T @ inverse
+        if np.linalg.norm(R) * np.linalg.norm(inverse) < 1e4:
+            return (Z @ inverse if Z is S else multiplied(S, T, low)[0]), T
+        low = rest() if rest is not None and low is None else low
+        Z = multiplied(S, T, low)[0]
+    return Z, T
+
+
+def multiplied(A: Array, B: Array, rest: Array | None = None) -> tuple[Array, Array]:
+    """``A B`` in twice the precision of float64, as two numbers; ``rest`` is what A misses."""
+    total = np.zeros((len(A), B.shape[1]))
+    error = np.zeros_like(total) if rest is None else rest @ B
+    for a, b in zip(A.T[:, :, None], B, strict=True):
+        p = a * b
+        new = total + p
+        back = new - total
+        error += (total - (new - back)) + (p - back) + rounding_of(p, a, b)
+        total = new
+    out = total + error
+    return out, (total - out) + error
+
+
+def faces(Z: Array, equality: Array, guess: bool) -> tuple[Array, Array, Array, Array]:
+    """Separated rows, a direction, weights, and a basis of the face; of rows of unit length."""
+    q, z, rest, parts = np.zeros(len(Z)), np.zeros(Z.shape[1]), ~equality, list[Array]()
+    N = _null(Z[equality])
+    for method in (_hinge, program) if guess else (program,):
+        T = Z[rest] @ N
+        lengths = np.sqrt(np.einsum("ij,ij->i", T, T))
+        on = lengths > TINY
+        T, lengths, rest[rest] = T[on] / lengths[on, None], lengths[on], on
+        if not rest.any():
+            z[:] = 0.0
+            break
+        w = N.T @ z
+        if w.any() and (T @ w > TINY * np.sqrt(w @ w)).all():
+            break
+        w, weights = method(T)
+        over, part = weights > CLEAR, np.zeros(len(Z))
+        part[rest] = np.where(over, weights, 0.0) / lengths
+        parts.append(part)
+        if over.any():
+            inside = _null(T[over])
+            N, w = N @ inside, inside.T @ w
+        z, rest[rest] = N @ w, ~over
+    for part in parts:  # balanced on the face of those before: by changes in proportion to these
+        change = _balancing(Z, part, np.where(equality, 1.0, q))
+        most = np.abs(change[q > 0] / q[q > 0]).max(initial=0.0)
+        q = q + (part + change) / max(1.0, 2 * most)
+    last = q + _balancing(Z, q, np.where(equality, 1.0, q))
+    return rest, z, q if (last[~equality] < 0).any() else last, N
+
+
+def _null(T: Array) -> Array:
+    """An orthonormal basis of the null space."""
+    if not len(T):
+        return np.eye(T.shape[1])
+    s, V = np.linalg.svd(np.linalg.qr(T, mode="r") if len(T) > T.shape[1] else T)[1:]
+    return np.asarray(V[int((s > 1e-8 * s.max(initial=0.0)).sum()) :].T)
+
+
+def _balancing(Z: Array, q: Array, by: Array) -> Array:
+    """The least changes, in units of ``by``, with which weights balance."""
+    some, out = np.flatnonzero(by), np.zeros(len(q))
+    D = Z[some] * by[some, None]
+    out[some] = by[some] * np.linalg.lstsq(D.T, -(Z.T @ q), rcond=1e-11)[0]
+    return out
+
+
+def _hinge(T: Any) -> tuple[Array, Array]:
+    """A direction with ``T w > 0``, or weights with ``T'q = 0``."""
+    return _hinges(lambda w: T @ w, lambda at: T[at], T.shape[1], np.zeros(T.shape[0]))
+
+
+def _hinges(
+    times: Callable[[Array], Array], rows: Callable[[Array], Any], k: int, m: Array
+) -> tuple[Array, Array]:
+    """Least squares of max(0, 1 - m), m = first margins + T w, by Newton's method: w, and these.
+
+    At a minimum they balance: ``T' slack = 0``. If all margins are positive before, slack is 0.
+    """
+    w = np.zeros(k)
+    for _ in range(50):
+        slack = np.maximum(1.0 - m, 0.0)
+        if m.any() and (m > TINY * np.sqrt(w @ w)).all():
+            return w, np.zeros(len(m))
+        active = np.flatnonzero(slack)
+        A, right = rows(active), slack[active]
+        g = A.T @ right
+        if np.abs(g).max() <= UNIT * len(m):
+            break
+        if k > FEW_COLUMNS:
+            step = lsmr(A, right, atol=1e-10, btol=1e-10, conlim=0.0, maxiter=300)[0]
+        else:
+            H = dense(A.T @ A)
+            step = np.linalg.solve(H + 1e-13 * np.trace(H) * np.eye(k), g)
+        move, t = times(step), 1.0
+        while t > 1e-6 and np.maximum(1.0 - m - t * move, 0.0) @ move < 0:
+            t *= 0.5  # beyond the minimum on this line
+        w, m = w + t * step, m + t * move
+    return w, slack
+
+
+def program(T: Array) -> tuple[Array, Array]:
+    """A direction and prices of the program, on the side with fewer unknowns.
+
+    Its dual is ``max sum u : T'(u + v) = 0, 0 <= u <= 1, v >= 0``, with q = u + v. Where rows are
+    few, margins ``T w`` take the place of q, and K, whose columns are all that is orthogonal to T,
+    that of T.
+    """
+    n, k = T.shape
+    if 2 * k <= n:
+        return _largest_support(T)
+    K = _null(T.T)
+    if not K.shape[1]:
+        return np.linalg.lstsq(T, np.ones(n), rcond=None)[0], np.zeros(n)
+    q, margins = _largest_support(K)
+    return np.linalg.lstsq(T, margins, rcond=None)[0], np.maximum(K @ q, 0.0)
+
+
+def _largest_support(M: Any, n_free: int = 0) -> tuple[Array, Array]:
+    """Prices y, and x with ``M'x = 0`` whose entries are positive where any are, else 0.
+
+    There is ``M y >= 1`` where x is 0. The last entries, if so many are free, are of any sign.
+    """
+    n, k = M.shape
+    m = n - n_free
+    ends = np.repeat([[0.0, 1.0], [-np.inf, np.inf], [0.0, np.inf]], [m, n_free, m], axis=0)
+    stack = sp.vstack if sp.issparse(M) else np.concatenate
+    found = linprog(
+        np.repeat([-1.0, 0.0], [m, n]),
+        A_eq=stack([M, M[:m]]).T,
+        b_eq=np.zeros(k),
+        bounds=ends,
+        options=OPTIONS | {"presolve": False},
+    )
+    if found.x is None:
+        raise ProgramError("the linear program has not ended")
+    x = found.x[:n]
+    x[:m] += found.x[n:]
+    return -found.eqlin.marginals, x
+
+
+# ---- many sparse columns
+
+FEW_COLUMNS, VECTORS = 2000, 16  # columns whose null space is written out; else so many vectors
+
+
+def _split_sparse(design: Design, at: Array, A: Any, guess: bool) -> Split:
+    (n, d), equality = design.shape, design.equality[at]
+    used = np.flatnonzero(np.bincount(A.indices[A.data != 0], minlength=d))
+    unit = design.reach[used]
+    S = sp.csr_array(A[:, used] @ sp.diags_array(1.0 / unit))
+    norms = np.sqrt(np.asarray(S.multiply(S).sum(axis=1)).ravel())
+    norms[norms == 0] = 1.0
+    S = sp.csr_array(sp.diags_array(1.0 / norms) @ S)
+    w, q, over = np.zeros(len(used)), np.zeros(len(at)), equality
+    if guess and not equality.any():
+        w, q = _hinge(S)
+        if np.linalg.norm(S.T @ q) > TINY * np.sqrt(len(at)):  # it has not converged
+            w, q = 0.0 * w, 0.0 * q
+        over = q > 1e-3  # far above what may be left of those that are separated
+    if not over.all() and (over.any() or not w.any()):
+        w, more = _sparse_program(S, over, len(at) == n)
+        below = over & ~equality
+        q = more + (1 + np.max(-more[below] / q[below], initial=0.0)) * np.where(over, q, 0.0)
+        over = over | (more > CLEAR)
+    over = over | (np.diff(S.indptr) == 0)
+    separated = np.zeros(n, bool)
+    separated[at] = ~over
+    V, known = null_vectors(S)
+    out = _last_independent(V) if known else np.flatnonzero(np.abs(V).max(axis=1) > 1e-8)
+    face, spanned = (V[:, :0], True) if over.all() else null_vectors(S[over], V)
+    both = np.column_stack([face, 0.0 * w if over.all() else w])
+    if known and len(out):
+        both = both - V @ np.linalg.solve(V[out], both[out])
+    both[np.abs(both[:, :-1]).max(axis=1, initial=0.0) <= 1e-8] = 0.0
+    mixed = V @ np.random.default_rng(2).standard_normal((V.shape[1], 1))
+    every = np.zeros((d, both.shape[1] + 1))
+    every[used] = np.column_stack([both, mixed]) / unit[:, None]
+    T = sp.csr_array((1 / unit, (used, np.arange(len(used)))), shape=(d, len(used)))
+    direction, q = (every[:, -2], 0.0 * every[:, -2]), np.where(over, q, 0.0) / norms
+    kept, face, sums = np.delete(used, out), every[:, :-2], every[:, -1:]
+    return Split(at, separated, direction, q, kept, out[:0], face, T, sums, spanned)
+
+
+def _sparse_program(S: Any, tied: Array, whole: bool) -> tuple[Array, Array]:
+    """A direction and prices of the program; those of tied rows are of any sign.
+
+    Of a whole design, most rows are eliminated at once; of a sample, the dual is quicker.
+    """
+    (n, d), T, E, q = S.shape, S[~tied], S[tied], np.zeros(S.shape[0])
+    m = T.shape[0]
+    if not whole:
+        w, x = _largest_support(sp.vstack([T, E], format="csr"), n - m)
+        q[~tied], q[tied] = x[:m], x[m:]
+        return w, q
+    found = linprog(
+        np.repeat([0.0, -1.0], [d, m]),
+        A_ub=sp.hstack([-T, sp.eye_array(m)], format="csc"),
+        b_ub=np.zeros(m),
+        A_eq=sp.hstack([E, sp.csr_array((n - m, m))], format="csc"),
+        b_eq=np.zeros(n - m),
+        bounds=np.repeat([[-np.inf, np.inf], [0.0, 1.0]], [d, m], axis=0),
+        options=OPTIONS,
+    )
+    if found.x is None:
+        raise ProgramError("the linear program has not ended")
+    q[~tied], q[tied] = -found.ineqlin.marginals, found.eqlin.marginals
+    return found.x[:d], q
+
+
+def null_vectors(S: Any, beyond: Array | None = None) -> tuple[Array, bool]:
+    """Orthonormal vectors of the null space of sparse rows, and whether they span it.
+
+    If there are many columns, some random ones at most. With ``beyond``, vectors orthogonal to
+    these.
+    """
+    d, rng = S.shape[1], np.random.default_rng(0)
+    found = np.zeros((d, 0)) if beyond is None else beyond
+    if d <= FEW_COLUMNS:
+        rows = S[:: S.shape[0] // (3 * d + 1) + 1].toarray()
+        while True:
+            V = _null(rows)
+            moved = np.flatnonzero(np.abs(S @ V).max(axis=1, initial=0.0) > 1e-8)
+            if not len(moved):
+                return V @ _null(found.T @ V), True
+            rows = np.concatenate([rows, S[moved[:d]].toarray()])
+    first = found.shape[1]
+    while found.shape[1] < first + VECTORS:
+        g = rng.standard_normal(d)
+        length = np.sqrt(g @ g)
+        if S.shape[0]:
+            g -= S.T @ lsmr(S.T, g, atol=1e-13, btol=1e-13, conlim=0.0, maxiter=5000)[0]
+        for _ in range(2):
+            g -= found @ (found.T @ g)
+        if np.sqrt(g @ g) <= 1e-8 * length:
+            return found[:, first:], True
+        found = np.column_stack([found, g / np.sqrt(g @ g)])
+    return found[:, first:], False
+
+
+def _last_independent(V: Array) -> Array:
+    """As many coordinates as there are vectors, the last ones in which these are independent."""
+    Q, chosen = np.zeros((0, V.shape[1])), list[int]()
+    for j in range(len(V))[::-1]:
+        v = V[j] - Q.T @ (Q @ V[j])
+        if len(chosen) < V.shape[1] and np.sqrt(v @ v) > 1e-8:
+            Q = np.vstack([Q, v / np.sqrt(v @ v)])
+            chosen.append(j)
+    return np.array(sorted(chosen), dtype=int)

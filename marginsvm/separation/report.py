@@ -1,0 +1,514 @@
+"""The report: what separates what, and what follows for the estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache
+from textwrap import fill
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils._param_validation import validate_parameter_constraints
+
+from marginsvm._cached import Later
+from marginsvm._typing import Array
+from marginsvm.problem.threads import single_threaded_blas
+from marginsvm.separation.answer import answer
+from marginsvm.separation.asking import FAMILIES, data_of, family_of
+from marginsvm.separation.design import Design
+from marginsvm.separation.families import Data, Direction, Family, TooLargeError
+from marginsvm.separation.fitted_models import arguments_of
+from marginsvm.separation.pairs import Pairs
+from marginsvm.separation.signs import EITHER, FINITE, UNIDENTIFIED, central, statuses
+
+COMPLETE, QUASI, OVERLAP, UNDECIDED = "complete", "quasi-complete", "overlap", "undecided"
+_WIDTH = 96  # characters of a line
+_LISTED = 20  # lines of the table, and examples that are named
+
+
+class Coefficient(NamedTuple):
+    """A coefficient of the estimate.
+
+    Attributes
+    ----------
+    name : str
+    status : {"finite", "+inf", "-inf", "inf", "not identified"}
+        ``inf``: infinite, and the data does not determine the sign. ``not identified``: its
+        column is a combination of those before it.
+    """
+
+    name: str
+    status: str
+
+
+@dataclass(frozen=True, repr=False)
+class Separability:
+    """Result of :func:`check_separability`.
+
+    Beside the attributes, ``separated`` is a mask of the examples that are predicted perfectly, and
+    ``estimate_exists`` says whether the maximum-likelihood estimate is finite. The direction and
+    the coefficients are computed when they are first read.
+
+    Attributes
+    ----------
+    kind : {"complete", "quasi-complete", "overlap", "undecided"}
+        Complete: some direction has all rows strictly on the right side. Quasi-complete: some
+        direction has some rows strictly on the right side, and none on the wrong side. Overlap:
+        no direction has. A row is an example or, with more than two classes, an example held
+        against another class. Columns that are not identified are left out.
+    exact : bool
+        Whether kind, rows and finite coefficients are proved without rounding, for the numbers of
+        X as they are printed.
+    separable : bool or None
+        Whether all rows are separated; None if neither is proved.
+    separated_rows : ndarray of shape (n_samples, 1) or (n_samples, n_classes), bool
+        The rows that are strictly on the right side. More than two classes: whether the class is
+        ruled out for the example. Ordinal: of shape (n_samples, 2), whether it is certain that the
+        outcome is no higher, and no lower (of the highest and the lowest category, both or none).
+        Rankings: each item against the next, and then against those not ranked. Cox's regression
+        and choices: whether an event, or a choice, rules out others at risk, or alternatives.
+    direction : Direction or None
+        ``coef`` and ``intercept`` for which exactly these rows are strictly on the right side, and
+        all others have the value 0: of all such, one of largest margin on these rows in columns of
+        like units (of many rows, on a sample; of large sparse data and pairs, any). Ordinal:
+        ``intercept`` are the thresholds. None if nothing is separated.
+    coefficients : tuple of Coefficient
+        Name and status of each coefficient: ``finite``, ``+inf``, ``-inf``, ``inf`` (of either
+        sign, but for those that ``reason`` says are not decided) or ``not
+        identified`` (its column is a combination of those before it). More than two classes:
+        against the first class. Ordinal: thresholds first, named "a|b". Pairs: strengths of items
+        against the first; an item that no chain of comparisons connects to it is not identified.
+    overlap_weights : csr_array or None
+        The proof that no other rows are separated: weights on the rows with ``A^T q = 0`` up to
+        rounding, positive on so many that all rows that are not separated are combinations of
+        these (of any sign where an example must be fitted exactly). Its places are those of
+        ``separated_rows`` or, of Cox's regression and choices, pairs of a winner and a rival. None
+        if separation is complete; pairs: a draw or a win back is the proof.
+    reason : str
+        Why the kind is undecided, or what is true up to rounding only; or an empty string.
+    family : str
+    fit_intercept : bool
+        As asked.
+    used : ndarray of shape (n_samples,), bool
+        Examples that count: those of positive weight, and with trials.
+    more : mapping
+        Further arguments that were given, such as an offset.
+    pairs : ndarray of shape (n_pairs,), bool
+        Cox's regression and choices: the pairs that are separated, among those that were needed.
+    tail : ndarray or None
+        What floats miss of the direction, where margins are as thin as that.
+    given : mapping
+        All arguments but X, for the remainder.
+
+    Examples
+    --------
+    >>> from marginsvm import check_separability
+    >>> check_separability([[0.0], [1.0]], [0, 1])
+    Separable (complete separation): 2 of 2 examples are predicted perfectly (0, 1).
+    The maximum-likelihood estimate does not exist. Infinite: (intercept), x0.
+    ...
+      (intercept)  -inf
+      x0           +inf
+    """
+
+    kind: str
+    exact: bool
+    separable: bool | None
+    separated_rows: Array
+    direction: Later[Direction | None] = Later(None)
+    coefficients: Later[tuple[Coefficient, ...]] = Later(())
+    overlap_weights: sp.csr_array | None = None
+    reason: Later[str] = Later("")
+    family: str = "binomial"
+    fit_intercept: bool = True
+    used: Array = field(default_factory=lambda: np.zeros(0, bool))
+    more: Mapping[str, Any] = field(default_factory=dict)
+    pairs: Array = field(default_factory=lambda: np.zeros(0, bool))
+    tail: Later[Array | None] = Later(None)
+    given: Mapping[str, Any] = field(default_factory=dict)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All that it says, with what is made when it is first read."""
+        return vars(self) | {f.name: getattr(self, f.name) for f in fields(self)}
+
+    @property
+    def _family(self) -> Family:
+        return FAMILIES[self.family]
+
+    @property
+    def separated(self) -> Array:
+        """Examples that are predicted perfectly as the estimate goes to infinity: a mask.
+
+        All of their rows are separated. False for examples that must be fitted exactly, and for
+        those of weight 0. Cox's regression, and choices: those whose event, or choice, rules out
+        some others at risk, or alternatives.
+        """
+        return self._family.separated(self.separated_rows)
+
+    @property
+    def estimate_exists(self) -> bool | None:
+        """Whether the maximum-likelihood estimate is finite, in the identified coefficients.
+
+        It is where the examples overlap, and only then. None: undecided, be it in the last digits.
+        """
+        known = self.kind != UNDECIDED and self.separable is not None
+        return self.kind == OVERLAP if known else None
+
+    def remainder(self, X: Any) -> Any:
+        """What to fit for the finite coefficients: their limits, as the others go to infinity.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            As given to :func:`check_separability`.
+
+        Returns
+        -------
+        Remainder or ndarray of bool, shape (n_samples, n_classes)
+            ``rows`` and ``columns`` of X: fit ``X[rows][:, columns]``. The coefficients that the
+            report calls finite are the same there. Multinomial: the classes that are still
+            possible for each example, whose probabilities alone are to sum to 1; all features
+            stay. Ordinal: ``rows``, the ``lower`` and ``upper`` category that each outcome is still
+            known to be between, and ``columns``. Pairs: a mask of comparisons; of rankings, what
+            is left of them. Cox's regression: ``strata``, to be fitted with all examples, and
+            ``columns``.
+
+        Raises
+        ------
+        ValueError
+            If the report is undecided, or X is other data.
+
+        Examples
+        --------
+        >>> from marginsvm import check_separability
+        >>> X, y = [[0.0], [1.0], [1.0], [2.0]], [0, 0, 1, 1]
+        >>> rows, columns = check_separability(X, y).remainder(X)
+        >>> rows.tolist(), columns.tolist()
+        ([False, True, True, False], [])
+        """
+        if self.kind == UNDECIDED:
+            raise ValueError("the report is undecided: no remainder is known")
+        n = X.shape[0] if hasattr(X, "shape") else len(X)
+        if n != len(self.used):
+            raise ValueError(f"X has {n} examples, but the report {len(self.used)}")
+        data = data_of(self._family, X, **self.given)
+        return self._family.remainder(self, data)
+
+    def to_frame(self) -> Any:
+        """Make a table of the coefficients.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Their ``status`` and the ``direction``, with their names as index.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        import pandas as pd
+
+        names = [c.name for c in self.coefficients]
+        flat = np.zeros(len(names))
+        if self.direction is not None:
+            flat = self._family.flat(*self.direction, self.fit_intercept)[-len(names) :]
+        return pd.DataFrame(
+            {"status": [c.status for c in self.coefficients], "direction": flat},
+            index=pd.Index(names, name="coefficient"),
+        )
+
+    def __repr__(self) -> str:
+        texts = [self._finding(), *self._advice()]
+        texts += ["The offset changes nothing of this."] * ("offset" in self.more)
+        lines, left = self._shown()
+        width = max((len(name) for name, _ in lines), default=0)
+        table = [f"  {name:<{width}}  {words}" for name, words in lines]
+        return "\n".join([*(fill(text, _WIDTH) for text in texts), *table, *left])
+
+    def _finding(self) -> str:
+        if self.kind == UNDECIDED:
+            known = "Not separable:" if self.separable is False else "Undecided:"
+            return f"{known} {self.reason}"
+        start = "undecided in the last digits; up to rounding, " * (self.separable is None)
+        found = f"no separation: the {self._family.noun} overlap"
+        if self.kind != OVERLAP:
+            found = f"{self.kind} separation: {self._separated()}"
+        if self.kind == COMPLETE and self.separable:
+            found = f"separable (complete separation): {self._separated()}"
+        text = f"{start}{found}. {self.reason}"
+        return text[0].upper() + text[1:]
+
+    def _separated(self) -> str:
+        """Which examples are separated, in words."""
+        perfect = np.flatnonzero(self.separated)
+        partly = int(self.separated_rows.any(axis=1).sum()) - len(perfect)
+        text = f"{len(perfect)} of {len(self.separated)} {self._family.noun} {self._family.perfect}"
+        if len(perfect):
+            more = ", ..." if len(perfect) > _LISTED else ""
+            text += f" ({', '.join(map(str, perfect[:_LISTED]))}{more})"
+        return text + (f", and for {partly} others {self._family.partly}" if partly else "")
+
+    def _advice(self) -> list[str]:
+        doubt = ", up to rounding" * (self.estimate_exists is None)
+        if self.kind == UNDECIDED:
+            return []
+        if self.kind == OVERLAP:
+            return [
+                f"The maximum-likelihood estimate exists{doubt}. If a fit did not converge, "
+                f"separation is not the reason: {self._family.otherwise}."
+            ]
+        rest = ", or"
+        if self.kind == QUASI:
+            rest = "; the finite coefficients are those of a fit to remainder(X). Or"
+        named = self._infinite()
+        return [
+            f"The maximum-likelihood estimate does not exist{doubt}."
+            + (f" Infinite: {named}." if named else ""),
+            f"Report these as infinite{rest} penalise the fit (Firth: {self._family.firth}). "
+            "Standard errors and Wald intervals of a fit without a penalty mean nothing: give "
+            "likelihood ratio tests and profile likelihood intervals.",
+            *([] if doubt else [f"For a paper: {self.sentence}"]),
+        ]
+
+    def _infinite(self) -> str:
+        """The names of infinite coefficients."""
+        endless = [c for c in self.coefficients if c.status not in (FINITE, UNIDENTIFIED)]
+        return ", ".join(c.name for c in endless[:_LISTED]) + ", ..." * (len(endless) > _LISTED)
+
+    @property
+    def sentence(self) -> str:
+        """What to write in a paper; empty if the estimate exists, or the report is undecided."""
+        if self.estimate_exists is not False:
+            return ""
+        one = self._infinite().count(",") == 0
+        named, n = self._infinite() or "some contrasts", int(self.separated.sum())
+        rest = "; the other estimates are those of the limit" * any(
+            c.status == FINITE for c in self.coefficients
+        )
+        return (
+            f"The maximum-likelihood estimate{'' if one else 's'} of {named} "
+            f"{'is' if one else 'are'} infinite ({self.kind} separation of {n} of "
+            f"{int(self.used.sum())} {self._family.noun}){rest}."
+        )
+
+    def _shown(self) -> tuple[list[tuple[str, str]], list[str]]:
+        """Names and words for the coefficients that are shown, and how many are not."""
+        if all(c.status == FINITE for c in self.coefficients):
+            return [], []
+        kept = set(sorted(self.coefficients, key=lambda c: c.status == FINITE)[:_LISTED])
+        words = {EITHER: "infinite, of either sign"}
+        lines = [(c.name, words.get(c.status, c.status)) for c in self.coefficients if c in kept]
+        left = len(self.coefficients) - len(lines)
+        return lines, [f"  and {left} more: see coefficients or to_frame()"] * (left > 0)
+
+
+_CONSTRAINTS = {"fit_intercept": ["boolean"]}
+
+
+@single_threaded_blas()
+def check_separability(
+    X: Any,
+    y: Any = None,
+    *,
+    family: str | None = None,
+    fit_intercept: bool = True,
+    sample_weight: Any = None,
+    offset: Any = None,
+    strata: Any = None,
+    entry: Any = None,
+    groups: Any = None,
+    feature_names: Any = None,
+) -> Separability:
+    """Find out what is separated in a regression, with proofs: whether its estimate exists.
+
+    It says whether classes can be separated, and why a regression of classes, counts, times or
+    comparisons did not converge. Such a regression has a finite maximum-likelihood estimate exactly
+    if the data overlaps. Under complete separation, a combination of the features tells all
+    examples apart. Under quasi-complete separation, it tells some of them apart, and is 0 for the
+    others. In both cases some coefficients are infinite. The units of the features do not matter.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        The examples. Pairs: two columns, of items that are compared; or rankings, a list of
+        sequences that begin with the best item, and may end with a set of those that were not
+        ranked. Or a fitted model of statsmodels (Logit, Probit, MNLogit, Poisson,
+        NegativeBinomial, GLM, OrderedModel, ConditionalLogit, PHReg) or CoxPHFitter of lifelines:
+        then this is all that is given, but for ``y``, the frame that lifelines has fitted.
+    y : array-like of shape (n_samples,) or (n_samples, 2), default=None
+        Class labels; or counts of successes and failures, as two columns; or counts
+        (``family="poisson"`` or ``"negative_binomial"``). Cox: time and event (1 or 0), or a
+        structured array of both, as of scikit-survival. Conditional: 1 for alternatives that were
+        chosen, and 0 for the others. Ordinal: labels in their order, or a categorical of pandas
+        that has an order. Pairs: 1 if the first item wins, 0 if the second does, 0.5 for a draw;
+        None for rankings.
+    family : {"binomial", "multinomial", "ordinal", "poisson", "negative_binomial", "cox", \
+            "conditional", "pairs"}, default=None
+        The regression. None: binomial for two classes and for two columns of counts, and
+        multinomial for more classes, which have a linear score each.
+    fit_intercept : bool, default=True
+        Whether the regression has an intercept. Ordinal regressions have thresholds instead, and
+        Cox's, choices and pairs have none.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Examples of weight 0 are left out. Other weights change nothing.
+    offset : array-like of shape (n_samples,), default=None
+        Of the linear predictor, which may have one (exposures of counts): it changes nothing.
+    strata : array-like of shape (n_samples,) or (n_samples, n_strata), default=None
+        Cox: labels of strata, of one kind or several.
+    entry : array-like of shape (n_samples,), default=None
+        Cox: times from which on examples are at risk (late entry, or the beginning of a period).
+    groups : array-like of shape (n_samples,), default=None
+        Conditional: the group that an alternative is of.
+    feature_names : sequence of str, default=None
+        Names in the report. None: those of the columns of X, or x0, x1, and so on.
+
+    Returns
+    -------
+    Separability
+        The report and its proofs, see :func:`marginsvm.check_separability_proof`.
+
+    Raises
+    ------
+    ValueError
+        If the data or a parameter cannot be used; the message says what to do.
+
+    See Also
+    --------
+    marginsvm.PerceptronVonNeumann : The method of a paper for complete separation.
+
+    References
+    ----------
+    A. Albert, J. A. Anderson. On the existence of maximum likelihood estimates in logistic
+    regression models. Biometrika, 1984.
+
+    S. Correia, P. Guimaraes, T. Zylkin. Verifying the existence of maximum likelihood estimates
+    for generalized linear models. 2019.
+
+    A. Ramdas, J. Pena. Margins, Kernels and Non-linear Smoothed Perceptrons. ICML 2014.
+    Theorem 2 (Gordan).
+
+    S. Rump. Verification methods: rigorous results using floating-point arithmetic. Acta
+    Numerica, 2010 (Krawczyk's argument).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from marginsvm import check_separability
+    >>> X, y = load_iris(return_X_y=True)
+    >>> check_separability(X[:100], y[:100]).separable
+    True
+    >>> check_separability(X[50:], y[50:]).kind
+    'overlap'
+
+    Only some flowers are told apart by a feature that is 0 for all others:
+
+    >>> import numpy as np
+    >>> mark = np.where(np.arange(100) < 10, 1.0, 0.0)
+    >>> report = check_separability(np.column_stack([X[50:], mark]), y[50:])
+    >>> report.kind, int(report.separated.sum()), report.coefficients[-1]
+    ('quasi-complete', 10, Coefficient(name='x4', status='-inf'))
+    """
+    fitted = arguments_of(X, y)
+    if fitted is not None:
+        return check_separability(**fitted)
+    validate_parameter_constraints(
+        _CONSTRAINTS, {"fit_intercept": fit_intercept}, "check_separability"
+    )
+    kind = family_of(family, y)
+    more = {"offset": offset, "strata": strata, "entry": entry, "groups": groups}
+    given = {
+        "y": y,
+        "sample_weight": sample_weight,
+        "fit_intercept": fit_intercept,
+        "feature_names": feature_names,
+        **{key: value for key, value in more.items() if value is not None},
+    }
+    data = data_of(kind, X, **given)
+    common: dict[str, Any] = {
+        "family": kind.name,
+        "fit_intercept": data.fit_intercept,
+        "used": np.isin(np.arange(data.n), data.example),
+        "more": {key: value for key, value in more.items() if value is not None},
+        "given": given,
+    }
+    if isinstance(kind, Pairs):
+        return Separability(**_of_pairs(kind, data), **common)
+    try:
+        design = kind.rows(data)
+    except TooLargeError as error:
+        table = np.zeros((data.n, 1), bool)
+        return Separability(UNDECIDED, False, None, table, reason=f"{error}.", **common)
+    return Separability(**_of_rows(kind, data, design), **common)
+
+
+def _of_pairs(kind: Pairs, data: Data) -> dict[str, Any]:
+    met = kind.met(data)
+    levels = met.levels()
+    separated = np.asarray(levels[met.winner] != levels[met.loser])
+    table = np.zeros((data.n, int(met.column.max()) + 1), bool)
+    rows = np.zeros(table.shape, bool)
+    table[met.example, met.column], rows[met.example, met.column] = separated, True
+    table |= np.all(rows.any(axis=1, keepdims=True) & (table >= rows), axis=1, keepdims=True)
+    w = (levels - levels[0])[1:].astype(float)
+    return {
+        "kind": kind_of(separated),
+        "exact": True,
+        "separable": bool(separated.all()),
+        "separated_rows": table,
+        "direction": Direction(w[None], w[:0]) if separated.any() else None,
+        "coefficients": tuple(map(Coefficient, met.names[1:], met.statuses(levels))),
+    }
+
+
+def _of_rows(kind: Family, data: Data, design: Design) -> dict[str, Any]:
+    known = answer(design)
+    found, separated = known.found, known.found.separated
+
+    @cache
+    @single_threaded_blas()
+    def coefficients() -> tuple[tuple[Coefficient, ...], str]:
+        each, unknown = statuses(design, found, known.face)
+        left = open_signs([design.names[j] for j in unknown])
+        text = " ".join(t for t in (known.reason, left) if t)
+        return tuple(map(Coefficient, design.names, each)), text
+
+    @cache
+    @single_threaded_blas()
+    def direction() -> tuple[Direction | None, Array]:
+        if known.undecided or not separated.any():
+            return None, found.direction[1]
+        high, low = central(design, found, known.face)
+        return kind.direction(high, design), low
+
+    some = np.flatnonzero(found.weights)
+    q, at = found.weights[some], found.at[some]
+    table = kind.table(design, separated, data)
+    shape = (data.n, data.n) if kind.compares else table.shape
+    weights = q / (np.abs(q).sum() or 1.0), (design.example[at], design.column[at])
+    return {
+        "kind": UNDECIDED if known.undecided else kind_of(separated),
+        "exact": known.face is not None and not known.reason,
+        "separable": known.separable,
+        "separated_rows": table,
+        "direction": lambda: direction()[0],
+        "tail": lambda: direction()[1],
+        "coefficients": lambda: coefficients()[0],
+        "overlap_weights": None if known.separable else sp.csr_array(weights, shape=shape),
+        "reason": lambda: coefficients()[1],
+        "pairs": separated,
+    }
+
+
+def kind_of(separated: Array) -> str:
+    """The kind of rows of which these are separated."""
+    return OVERLAP if not separated.any() else COMPLETE if separated.all() else QUASI
+
+
+def open_signs(names: list[str]) -> str:
+    """What is said of infinite coefficients whose signs are not decided."""
+    more = f", and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    named = ", ".join(names[:_LISTED]) + more
+    return f"The signs of these are not decided: {named}." if names else ""
