@@ -413,6 +413,9 @@ def _split_sparse(design: Design, at: Array, A: Any, guess: bool) -> Split:
         q = more + (1 + np.max(-more[below] / q[below], initial=0.0)) * np.where(over, q, 0.0)
         over = over | (more > CLEAR)
     over = over | (np.diff(S.indptr) == 0)
+    q = np.where(over, q, 0.0)
+    by = sp.diags_array(np.where(equality, 1.0, q))
+    q += by @ lsmr((by @ S).T, -(S.T @ q), atol=1e-13, btol=1e-13, conlim=0.0, maxiter=1000)[0]
     separated = np.zeros(n, bool)
     separated[at] = ~over
     V, known = null_vectors(S)
@@ -426,7 +429,7 @@ def _split_sparse(design: Design, at: Array, A: Any, guess: bool) -> Split:
     every = np.zeros((d, both.shape[1] + 1))
     every[used] = np.column_stack([both, mixed]) / unit[:, None]
     T = sp.csr_array((1 / unit, (used, np.arange(len(used)))), shape=(d, len(used)))
-    direction, q = (every[:, -2], 0.0 * every[:, -2]), np.where(over, q, 0.0) / norms
+    direction, q = (every[:, -2], 0.0 * every[:, -2]), q / norms
     kept, face, sums = np.delete(used, out), every[:, :-2], every[:, -1:]
     return Split(at, separated, direction, q, kept, out[:0], face, T, sums, spanned)
 

@@ -41,10 +41,10 @@ def statuses(design: Design, found: Split, face: Face | None) -> tuple[list[str]
         return out, []
     if not found.face[infinite].any(axis=1).all():  # floats do not tell it from 0
         found = replace(found, face=face.floats(face.vectors)) if face else found
-    cone = Cone(design, found, face)
-    cone.show(found.direction)
-    few = found.spanned and len(infinite) <= MOST
-    signs = {j: cone.sign(j, few) for j in infinite}
+    cone, few = Cone(design, found, face), found.spanned and len(infinite) <= MOST
+    known = cone.signs(found.direction)
+    seen = np.zeros(len(out)) if known is None else known
+    signs = {j: cone.sign(j, {int(seen[j])} - {0}, few) for j in infinite}
     for j, sign in signs.items():
         out[j] = {1: PLUS, -1: MINUS}.get(sign or 0, EITHER)
     return out, [j for j, sign in signs.items() if sign is None]
@@ -53,15 +53,13 @@ def statuses(design: Design, found: Split, face: Face | None) -> tuple[list[str]
 class Cone:
     """The directions ``w = F c`` of a face that are positive on all separated rows, ``T c > 0``.
 
-    T has some of these, of unit length; the ``lengths`` are what they had. ``shown`` are signs of
-    columns that directions of the cone have, as far as any has been looked at.
+    T has some of these, of unit length; the ``lengths`` are what they had.
     """
 
     def __init__(self, design: Design, found: Split, face: Face | None) -> None:
         self.design, self.found, self.face = design, found, face
         self.every = np.flatnonzero(found.separated)
         few = len(self.every) * design.shape[1] <= NUMBERS
-        self.shown: dict[int, set[int]] = {}
         self.look_at(self.every if few else np.intersect1d(found.at, self.every))
 
     def look_at(self, at: Array) -> None:
@@ -77,102 +75,71 @@ class Cone:
         self.z = np.linalg.lstsq(self.F, self.found.direction[0], rcond=None)[0]
         self.z /= np.sqrt(self.z @ self.z)
 
-    def show(self, w: tuple[Array, Array]) -> bool:
-        """Whether a direction is in the cone; if so, its signs are shown. Else rows join T."""
-        w = w[0].ravel(), w[1].ravel()
+    def signs(self, w: tuple[Array, Array]) -> Array | None:
+        """The signs of a direction that is in the cone; if it is not, rows that say so join T."""
         bad, signs = not_positive(self.design, self.every, w, self.face)
-        if self.face is None:
-            signs = np.where(np.abs(w[0]) > TINY * np.abs(w[0]).max(), signs, 0.0)
         new = np.setdiff1d(NONE if bad is None else bad, self.at)[: 4 * len(self.z)]
         if len(new):
             self.look_at(np.union1d(self.at, new))
-        if bad is None or len(bad):
-            return False
-        for j in np.flatnonzero(signs).tolist():
-            self.shown.setdefault(j, set()).add(int(signs[j]))
-        return True
+        if self.face is None:
+            signs = np.where(np.abs(w[0]) > TINY * np.abs(w[0]).max(), signs, 0.0)
+        return None if bad is None or len(bad) else signs
 
-    def sign(self, j: int, few: bool) -> int | None:
+    def sign(self, j: int, seen: set[int], few: bool) -> int | None:
         """1 or -1 if a column has this sign in the whole cone; 0: either; None: unknown.
 
-        If it is one of many, only single rows are looked at.
+        ``seen`` are signs that directions of the cone have. If columns are not few, only single
+        rows are looked at.
         """
-        seen = self.shown.setdefault(j, set())
-        for sign in tuple(seen) or (1, -1):
-            for _ in range(10):
-                if len(seen) == 2:
-                    return 0
-                n = len(self.at)
-                q, v = self._combination(sign, j, few)
-                if q is not None and self._is_exact(sign, j, q):
-                    return sign
-                for part in (1e-6, 1e-3, 0.1) if v is not None else ():
-                    if self.show(multiplied(self.F, (v + part * self.z)[:, None])):
+        for sign in (*seen, *{1, -1} - seen):
+            for part in (1e-6, 1e-3, 0.1) * 3:
+                line = sign * self.F[j] / np.sqrt(self.F[j] @ self.F[j])
+                along, rest = self.T @ line, 0.0 * line
+                q = (np.arange(len(along)) == along.argmax()) * 1.0
+                if along.max() < 1 - TINY:
+                    if not few:
                         break
-                    if len(self.at) > n:
-                        break
-                if len(self.at) == n:
+                    q, rest = least_rest(self.T, line)
+                length = np.sqrt(rest @ rest)
+                if length <= 1e-8:
+                    if self.is_sum(sign, j, q):
+                        return sign
                     break
-        return 0 if len(seen) == 2 else self._by_simplex(j) if few else None
-
-    def _combination(self, sign: int, j: int, few: bool) -> tuple[Array | None, Array | None]:
-        """Weights whose sum of rows is a unit vector, or a direction that lowers it."""
-        T, line, q = self.T, sign * self.F[j], np.zeros(len(self.T))
-        line = line / np.sqrt(line @ line)
-        along = T @ line
-        if along.max() >= 1 - TINY:
-            q[along.argmax()] = 1.0
-            return q, None
-        if not few:
-            return None, None
-        if T.shape[0] == T.shape[1]:  # rows are independent: no other weights are possible
-            q = np.linalg.lstsq(T.T, line, rcond=None)[0]
-            if q.min() >= -TINY * q.max():
-                return np.maximum(q, 0.0), None
-            margins = np.ones(len(q))
-            margins[q.argmin()] += 2 * np.maximum(q, 0.0).sum() / -q.min()
-            v = np.linalg.lstsq(T, margins, rcond=None)[0]
-            return None, v / np.sqrt(v @ v)
-        q, rest = least_rest(T, line)
-        length = np.sqrt(rest @ rest)
-        return (q, None) if length <= 1e-8 else (None, -rest / length)
-
-    def _on_face(self, at: Array, j: int) -> tuple[Array, Array, float]:
-        """Rows, and a column's unit vector, on the face: integers; and the unit of the column."""
-        face = self.face
-        assert face is not None
-        used = np.flatnonzero(face.vectors.any(axis=0))
-        M = self.design.integers(at, face.kept[used])[0]
-        place = int(np.searchsorted(face.kept, j))
-        return (
-            exact.multiplied(M, face.vectors[:, used].T),
-            face.vectors[:, place],
-            face.unit[place],
-        )
-
-    def _is_exact(self, sign: int, j: int, q: Array) -> bool:
-        """Whether weights near these are proved to exist."""
-        if self.face is None:
-            return True
-        for least in (1e-9, 0.0):
-            some = np.flatnonzero(q > least * q.max())
-            M, line, unit = self._on_face(self.at[some], j)
-            weight = unit / np.sqrt(self.F[j] @ self.F[j])
-            weights = np.append(q[some] / self.lengths[some], weight)
-            if exact.positive_weights(np.vstack([M, -sign * line]).T, weights) is not None:
-                return True
-        return False
-
-    def _by_simplex(self, j: int) -> int | None:
-        """The sign of a column of a small design, without rounding."""
-        if self.face is None or len(self.every) * len(self.face.vectors) > SIMPLEX:
+                v = multiplied(self.F, (part * self.z - rest / length)[:, None])
+                signs = self.signs((v[0][:, 0], v[1][:, 0]))
+                if signs is not None and signs[j]:
+                    seen = seen | {int(signs[j])}
+                    break
+            if len(seen) == 2:
+                return 0
+        if not few or self.face is None or len(self.every) * len(self.face.vectors) > SIMPLEX:
             return None
-        M, line, _ = self._on_face(self.every, j)
+        M, line, _ = self.on_face(self.every, j)
         for sign in (1, -1):
             found = exact.combination(M, sign * line)
             if found is None or found[1] is None:
                 return None if found is None else sign
         return 0
+
+    def on_face(self, at: Array, j: int) -> tuple[Array, Array, float]:
+        """Rows, and a column's unit vector, on the face: integers; and the unit of the column."""
+        face = self.face
+        assert face is not None
+        used, place = np.flatnonzero(face.vectors.any(axis=0)), np.searchsorted(face.kept, j)
+        M = self.design.integers(at, face.kept[used])[0]
+        T = exact.multiplied(M, face.vectors[:, used].T)
+        return T, face.vectors[:, place], face.unit[place]
+
+    def is_sum(self, sign: int, j: int, q: Array) -> bool:
+        """Whether weights near these make rows sum to a unit vector; exactly, if the face is."""
+        for least in (1e-9, 0.0) if self.face is not None else ():
+            some = np.flatnonzero(q > least * q.max())
+            M, line, unit = self.on_face(self.at[some], j)
+            weight = unit / np.sqrt(self.F[j] @ self.F[j])
+            weights = np.append(q[some] / self.lengths[some], weight)
+            if exact.positive_weights(np.vstack([M, -sign * line]).T, weights) is not None:
+                return True
+        return self.face is None
 
 
 def central(design: Design, found: Split, face: Face | None) -> tuple[Array, Array]:
@@ -190,7 +157,7 @@ def central(design: Design, found: Split, face: Face | None) -> tuple[Array, Arr
     for v in (*some, w[0]):
         if face is not None and not face.is_all:  # the very direction that is proved
             v = face.floats(face.near((v, 0.0 * v))[None])[:, 0]
-        if cone.show((v, 0.0 * v)):
+        if cone.signs((v, 0.0 * v)) is not None:
             return v, 0.0 * v
     return w
 
