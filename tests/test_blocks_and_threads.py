@@ -95,7 +95,8 @@ def test_blocks_give_the_fit_of_memory(estimator, form, sizes, k, where, fit_int
     rtol = 1e-3 if X.dtype == np.float32 else 2e-6 if exact else rtol
     size = abs(memory.margin_bound_)
     assert_allclose(blocks.margin_, memory.margin_, rtol=rtol, atol=rtol * size)
-    assert_allclose(blocks.margin_bound_, memory.margin_bound_, rtol=rtol)
+    rounded = 1e-12 * memory.certificate_.radius  # where nothing separates
+    assert_allclose(blocks.margin_bound_, memory.margin_bound_, rtol=rtol, atol=rounded)
     if not exact and X.dtype == np.float64:
         assert blocks.n_iter_ == memory.n_iter_
         scale = np.abs(memory.coef_).max()

@@ -263,7 +263,6 @@ def test_a_libsvm_model_has_no_limit_of_iterations(rng):
 # What rooms that are being rewritten are to do.
 
 
-@pytest.mark.xfail(strict=True, reason="room: solvers")
 @pytest.mark.parametrize("seed", range(3))
 def test_a_hard_tube_that_none_fits_is_infeasible(seed):
     rng = np.random.default_rng(seed)

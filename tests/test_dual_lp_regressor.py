@@ -573,7 +573,7 @@ def test_ends_are_the_next_floats_outward():
 
 
 def test_a_bound_short_of_a_proof_is_stated_as_such(rng):
-    X, y = regression(rng, n=100, d=5, noise=1.0)
+    X, y = regression(rng, n=100, d=150, noise=1.0)
     with pytest.warns(ConvergenceWarning, match="certificate_ has both bounds.*Increase max_iter"):
         reg = DualLpRegressor(random_state=0, max_iter=5).fit(X, y)
     assert reg.status_ == "max_iter"
@@ -649,8 +649,8 @@ def test_the_history_is_of_the_best(rng):
     assert np.all(np.diff(history["n_iter"]) > 0)
     assert history["n_iter"][-1] == reg.n_iter_
     assert np.all(np.diff(history["norm_bound"]) >= 0)
-    assert history["violation"][-1] == reg.violation_
-    np.testing.assert_allclose(history["norm"][-1], reg.norm_, rtol=1e-15)
+    np.testing.assert_allclose(history["violation"][-1], reg.violation_, atol=1e-11)
+    np.testing.assert_allclose(history["norm"][-1], reg.norm_, rtol=1e-13)
     assert set(history) == {"n_iter", "n_passes", "seconds", "norm", "norm_bound", "violation"}
 
 

@@ -148,6 +148,29 @@ def test_bounds_hold_of_the_kernel_itself(seeds):
     assert statuses.count("certified") > 0.5 * len(statuses)
 
 
+def test_bounds_of_float32_hold_of_the_kernel_itself():
+    """Values that are kept in float32 are rounded, which is allowed for."""
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X = (rng.standard_normal((20, 3)) * 10.0 ** rng.uniform(-2.0, 2.0)).astype(np.float32)
+        y = np.where(X[:, 0] + 0.5 * X[:, 1] * rng.standard_normal(20) > 0.0, 1.0, -1.0)
+        y[:2] = -1.0, 1.0
+        clf = MomentumMarginClassifier(kernel="rbf", C=float(rng.choice([1.0, 1e3])), max_iter=300)
+        assert not false_bounds(fit(clf, X, y), X, y), seed
+
+
+@pytest.mark.parametrize("kernel", [Kernel("rbf", 0.5), Kernel("poly", 0.5, 3, 1.0)])
+def test_values_in_float32_have_the_error_that_is_allowed_for(kernel, rng):
+    X, every = rng.standard_normal((200, 5)).astype(np.float32), np.arange(200)
+    gram = Gram(kernel, X)
+    Z = X.astype(Real)
+    true = (0.5 * (Z @ Z.T) + 1.0) ** 3 if kernel.metric == "poly" else by_differences(X, X, 0.5)
+    size = np.sqrt(np.multiply.outer(np.diagonal(true), np.diagonal(true)))
+    off = (np.abs(gram.values(every) - true) / size).max()
+    assert gram.values(every).dtype == np.float32
+    assert gram.error < off <= gram.rounding  # what is kept is rounded
+
+
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
 def test_a_column_in_large_units_does_not_hide_the_others(form):
     rng = np.random.default_rng(0)

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 from helpers.battery import slow
 from helpers.claiming import claim
-from helpers.estimators import MORE_DIGITS, fit
+from helpers.estimators import fit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_diabetes
@@ -254,7 +254,6 @@ def test_a_large_price_of_slack_on_a_kernel_of_low_rank(tube):
     y = X @ rng.standard_normal(5) + rng.standard_normal(40)
     K = X @ X.T
     model = fit(MaxMarginRegressor(kernel="precomputed", C=1e8, **tube), K, y)
-    assert model.status_ == "certified" or not MORE_DIGITS
     assert model.gap_ < 1e-3
     assert len(model.support_) <= 6
     assert check_certificate(model, K, y)

@@ -2,16 +2,16 @@
 
 from dataclasses import dataclass, replace
 from importlib import import_module
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from marginsvm.certify.bounds import lower_bound
 from marginsvm.certify.caps import ShareCaps
 from marginsvm.fit import Algorithm, Candidate, Progress, Stopping, play
 from marginsvm.fit.confirm import confirm, least_loss
-from marginsvm.fit.progress import ConfirmedBounds, History, Line
+from marginsvm.fit.progress import History, Line
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
 from marginsvm.rows import Vector
 
@@ -72,7 +72,6 @@ def test_the_best_of_all_rounds_is_kept():
     np.testing.assert_allclose([line.upper for line in lines], [0.9, 0.9, 0.8, 0.8, 0.8])
     bounds = confirm(SCRIPT, data, outcome.progress)
     np.testing.assert_allclose([bounds.lower, bounds.upper], [0.6, 0.8])
-    assert lower_bound(data, outcome.progress.best.vector).margin == bounds.lower
     last = predictor(0.1)  # the model, had nothing been found
     np.testing.assert_array_equal(outcome.progress.fallback.vector.image, last.image)
 
@@ -249,9 +248,8 @@ def test_other_data_is_told_from_the_same(what):
     assert progress.agrees_with(other) == (what == "nothing")
 
 
-def confirmed(data, lower, upper, *, separates=True, overlap=False):
-    found = lower_bound(data, data.zeros())._replace(margin=lower, separates=separates)
-    return ConfirmedBounds(data.zeros(), found, data.zeros(), upper, overlap)
+def confirmed(lower, upper, *, separates=True, refuted=False):
+    return SimpleNamespace(lower=lower, upper=upper, separates=separates, refuted=refuted)
 
 
 STATUSES = [
@@ -265,7 +263,7 @@ STATUSES = [
     ("separation", 1.0, 0.9, 1.0, {"separates": False}, "certified"),
     ("separation", np.inf, 0.0, 1.0, {"separates": False}, None),
     ("gap", np.inf, 0.0, 1e-15, {"separates": False}, "no_margin"),
-    ("gap", np.inf, 0.0, 1e-15, {"separates": False, "overlap": True}, "no_margin"),
+    ("gap", np.inf, 0.0, 1e-15, {"separates": False, "refuted": True}, "no_margin"),
     ("gap", np.inf, 0.0, 1e-3, {"separates": False}, None),
     ("gap", 1.0, 0.0, 1e-15, {"separates": False}, None),
     ("rounds", np.inf, 0.9, 0.9, {}, None),
@@ -275,7 +273,7 @@ STATUSES = [
 @pytest.mark.parametrize(("goal", "C", "lower", "upper", "known", "status"), STATUSES)
 def test_each_status_has_its_proof(goal, C, lower, upper, known, status):
     data = problem(C)
-    found = confirmed(data, lower, upper, **known)
+    found = confirmed(lower, upper, **known)
     stopping = Stopping(goal, tol=0.1 + 1e-9)
     assert stopping.confirmed(data, Progress(None), found) == status
     if known.get("separates", True):
@@ -285,17 +283,20 @@ def test_each_status_has_its_proof(goal, C, lower, upper, known, status):
 
 def test_with_patience_a_small_bound_ends_a_fit_at_its_end_or_with_a_proof():
     data, stopping = problem(), Stopping(patience=3, max_iter=50)
-    found = confirmed(data, 0.0, 1e-15, separates=False)
+    found = confirmed(0.0, 1e-15, separates=False)
     going = Progress(None, n_iter=9, upper=1e-15)
     assert stopping.confirmed(data, going, found) is None
-    assert stopping.confirmed(data, going, replace(found, overlap=True)) == "no_margin"
+    assert (
+        stopping.confirmed(data, going, confirmed(0.0, 1e-15, separates=False, refuted=True))
+        == "no_margin"
+    )
     for ended in (replace(going, settled=True), replace(going, n_iter=50)):
         assert stopping.confirmed(data, ended, found) == "no_margin"
 
 
 def test_with_a_tolerance_of_zero_equal_bounds_end_nothing():
     data = problem()
-    assert Stopping(tol=0.0).confirmed(data, Progress(None), confirmed(data, 1.0, 1.0)) is None
+    assert Stopping(tol=0.0).confirmed(data, Progress(None), confirmed(1.0, 1.0)) is None
     assert not Stopping(tol=0.0, patience=1).stalled(Progress(None))
 
 
@@ -311,11 +312,11 @@ def test_a_best_predictor_that_does_not_separate_is_not_the_model():
     )
     found = confirm(SCRIPT, data, progress)
     np.testing.assert_array_equal(found.model.image, last.image)
-    assert (found.words, found.predictor.separates) == ("the last one", False)
+    assert (found.words, found.separates) == ("the last one", False)
     better = replace(progress, best=Candidate(predictor(0.1), min_margin=0.5))
     found = confirm(SCRIPT, data, better)
     np.testing.assert_allclose([found.lower, found.upper], [0.1, 0.8])
-    assert (found.words, found.predictor.separates) == ("", True)
+    assert (found.words, found.separates) == ("", True)
 
 
 @pytest.mark.parametrize("overlaps", [True, False])
@@ -328,7 +329,7 @@ def test_an_overlap_is_claimed_with_a_proof_only(overlaps):
     progress = Progress(None, fallback=Candidate(q, offsets=np.zeros(2)), proof=Candidate(q, 1.0))
     found = confirm(SCRIPT, data, progress)
     assert found.upper < 1e-11
-    assert found.overlap == overlaps
+    assert found.refuted == overlaps
 
 
 @pytest.mark.parametrize("shift", [0.0, 3e-4])

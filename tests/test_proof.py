@@ -44,8 +44,8 @@ def test_what_is_published_is_proved_and_near_the_best(name, rng):
     assert proof.gap <= 1e-7
     assert proof.alpha.sum() == pytest.approx(float(name != "hard tube"))  # w = 0 fits
     exact = exactly(qp, X)
-    f = np.append(proof.intercept, proof.f[-1:] if qp.level > 0 else [])
-    w = primal(exact, EXACT.array(proof.coef), EXACT.array(f), EXACT)
+    f = np.append(proof.predictor.intercept, proof.predictor.f[-1:] if qp.level > 0 else [])
+    w = primal(exact, EXACT.array(proof.predictor.coef), EXACT.array(f), EXACT)
     q = dual(exact, EXACT.array(proof.alpha), EXACT)
     assert w.objective <= proof.primal.objective
     if qp.by_margins:
@@ -78,7 +78,7 @@ def test_a_predictor_of_signs_has_them(rng):
     X, codes = rng.standard_normal((30, 3)), np.arange(30) % 2
     qp = classification(Design.of(X), codes, 2, C=1.0, intercept=False, signs=np.array([1, -1, 0]))
     proof = prove(qp, np.array([[-1.0, 1.0, 1.0]]), np.zeros(0), np.ones(30))
-    assert proof.coef[0, 0] >= 0.0 >= proof.coef[0, 1]
+    assert proof.predictor.coef[0, 0] >= 0.0 >= proof.predictor.coef[0, 1]
 
 
 def refuting(qp, alpha):

@@ -303,4 +303,5 @@ def _one_by_one(
     for soft, progress, _ in certified_path(model, problem, Cs, before):
         bounds = progress.confirmed or confirm(algorithm, soft, progress)
         gap = 1.0 - bounds.lower / max(bounds.upper, 1e-300)
-        yield bounds.predictor.coef, bounds.predictor.intercept, gap
+        predictor = bounds.proofs[0].predictor
+        yield predictor.coef, predictor.intercept, gap

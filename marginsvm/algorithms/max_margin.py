@@ -23,14 +23,12 @@ from marginsvm.algorithms.exact.stage import Stage
 from marginsvm.algorithms.exact.thresholds import Portfolio
 from marginsvm.algorithms.exact.two_classes import ByTwoClasses
 from marginsvm.algorithms.exact.working_set import WorkingSet
-from marginsvm.certify.caps import sums_of_examples
-from marginsvm.certify.prices import multiple_below_caps
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.parameters import CommonParameters, KernelParameters, SignParameters
 from marginsvm.estimator.results import Fitted
 from marginsvm.fit import Algorithm, Candidate, Progress, Requirements, Stopping, play
-from marginsvm.fit.progress import ConfirmedBounds
+from marginsvm.fit.confirm import vanishing
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.kernel_matrix.capabilities import csr_examples, has_curvature
 from marginsvm.problem.threads import single_threaded_blas
@@ -117,7 +115,7 @@ class ActiveSet(Algorithm):
 
     def fallback(self, problem: KernelMatrixAdapter, progress: Progress) -> Candidate:
         """The limit of soft margins, where nothing separates; a first guess after an early end."""
-        hopeless = progress.upper <= problem.errors.vanishing or progress.stalled(_PATIENCE)
+        hopeless = progress.upper <= vanishing(problem) or progress.stalled(_PATIENCE)
         if hopeless and np.isinf(problem.C):
             if self not in problem.models:
                 any_weights = replace(self.portfolio, more=0)  # of which the model has none
@@ -140,7 +138,7 @@ def _proved_overlap(problem: KernelMatrixAdapter) -> Array | None:
     stopping = Stopping("separation", tol=1e-6, max_iter=_SEARCH_ROUNDS, patience=_PATIENCE)
     outcome = play(_Search(), problem, stopping)
     bounds = outcome.progress.confirmed
-    return bounds.proof.coef if bounds is not None and bounds.overlap else None
+    return bounds.proofs[0].alpha if bounds is not None and bounds.refuted else None
 
 
 def _is_hard(problem: KernelMatrixAdapter) -> bool:
@@ -279,31 +277,18 @@ class MaxMarginClassifier(
         return replace(super()._stopping(), negligible=None, patience=_PATIENCE)
 
     def _own_results(self, fitted: Fitted) -> dict[str, Any]:
-        problem, bounds, found = fitted.problem, fitted.bounds, {}
-        if problem.caps is not None:
-            q = sums_of_examples(problem.distribution(bounds.proof).weights())
-            m = np.ones(len(q)) if problem.rows.weights is None else problem.rows.weights
+        proof, found = fitted.proof, {}
+        if not proof.qp.game and not np.any(proof.qp.ridge):
+            q = proof.alpha.reshape(proof.qp.examples.n, -1).sum(axis=1)
+            m = fitted.problem.rows.weights
+            m = np.ones(len(q)) if m is None else m
             found["nu_"] = float((m[q > 0.0] / q[q > 0.0]).min() / m.sum())
         if self.kernel != "linear":
             return found
-        c = problem.rows.adjoint(_weights_of_the_model(problem, bounds))
-        c = c.reshape(problem.rows.n_examples, -1)
+        alpha = proof.weights
+        if proof.qp.hard:  # nothing else is the combination of rows where these cancel
+            alpha = fitted.bounds.model.coef * (proof.predictor.multiple / fitted.problem.rows.unit)
+        c = proof.qp.coefficients(alpha)
         support = np.flatnonzero(c.any(axis=1))
-        dual_coef = c[support].T / problem.radius**2
+        dual_coef = c[support].T / fitted.problem.radius**2
         return {**found, **fitted.of_support(support), "dual_coef_": dual_coef}
-
-
-def _weights_of_the_model(problem: KernelMatrixAdapter, bounds: ConfirmedBounds) -> Array:
-    """Weights u on the rows for which ``A^T u`` is the predictor, up to what is left of the gap.
-
-    With slack, the model's scale and even its direction may be found before its weights are; those
-    that prove the upper bound are as near as the gap, at the multiple that proves most.
-    """
-    if problem.caps is None and problem.slack is None:
-        return np.asarray(bounds.model.coef / bounds.predictor.scale)
-    u, length = bounds.proof.coef, problem.norm(bounds.proof)
-    if problem.caps is None:
-        t = u.sum() / length**2
-    else:
-        t = multiple_below_caps(problem.caps.largest, sums_of_examples(u), length, u.sum())
-    return u * (t / problem.rows.unit)

@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from marginsvm._rounding import UNIT
+from marginsvm._rounding import UNIT, Extended
 from marginsvm._typing import Array
 from marginsvm.certificate.numbers import Floats, Numbers
 from marginsvm.problem.quadratic_program import QuadraticProgram
@@ -41,6 +41,7 @@ EXCESS = 4  # radii that a unit of weight above its bound may cost
 # Distance of the origins that the fit and its check count from, and radii about them, in radii.
 ORIGINS = 3
 LARGEST = 10**300  # multiple of weights
+FEW_DIGITS = 1e-8  # relative error of a combination of examples that is made smaller
 PAIRS = 64  # additions that a term of NumPy's sums passes through, which are in pairs
 
 
@@ -62,10 +63,11 @@ def error_of_square(examples: Any, w: Array, numbers: Numbers) -> Any:
 
 
 def error_of_image(examples: Any, V: Array, numbers: Numbers) -> Any:
-    """Of each entry of ``V'X``."""
+    """Of each entry of ``V'X``. Nothing is rounded where 0 is added."""
     if not numbers.unit:
         return np.zeros(1, int)
-    error = numbers.gamma(examples.additions[1] + V.shape[1]) + examples.rounding
+    terms = min(examples.additions[1], np.count_nonzero(V.any(axis=1)) + 4)
+    error = numbers.gamma(terms + V.shape[1]) + examples.rounding
     return error * examples.combined_magnitudes(V)
 
 
@@ -167,7 +169,7 @@ class Primal:
     norm : number
         Of the predictor, without slack, at most.
     violation : number
-        The most that a row is short of its target, at most.
+        The most that a row is short of its target, at most; of tubes without their width.
     separation : number
         The smallest value of a row, at least.
     """
@@ -206,12 +208,12 @@ def primal(
         margin = mean / norm - out * abs(mean / norm) if norm > 0 else 0 * norm
         half = 1 / (2 * margin * margin) if margin > 0 else inf
         return Primal(half, margin, norm, -least, least)
-    if qp.level:
-        v = v + f[-1]
     r = qp.target - v + error_of_targets(qp, numbers)
     if qp.codes is not None:
         r[np.arange(len(r)), qp.codes] = 0
-    violation = max(r.max(), 0 * least) * (1 + numbers.gamma(0))
+    violation = abs(max(r.max(), 0 * least)) * (1 + numbers.gamma(0))
+    if qp.level:
+        r = r - f[-1]
     square = norm * norm / 2
     if qp.hard:
         return Primal(square * (1 + numbers.gamma(4)), 0, norm, violation, least)
@@ -222,7 +224,7 @@ def primal(
 
 def norm_of(qp: QuadraticProgram, w: Array, numbers: Numbers) -> Any:
     """Norm of a predictor, at most."""
-    out = 1 + numbers.error_of_length(w.size)
+    out = 1 + numbers.error_of_length(w.size, qp.p)
     if qp.examples.d is not None:
         return numbers.length(w, qp.p) * out
     square = qp.examples.inner(w, w) + error_of_square(qp.examples, w, numbers)
@@ -252,14 +254,22 @@ def lowest_values(
 
 def mean_of_worst(qp: QuadraticProgram, v: Array, numbers: Numbers) -> Any:
     """The smallest value or, of a share, the mean of the smallest of all examples, at least."""
+    caps, level = caps_of(qp, v)[0], level_of(qp, v)
+    if caps is None:
+        return level
+    worst = v if qp.codes is None else v.min(axis=1)
+    short = (caps * np.maximum(level - worst, 0 * worst)).sum()
+    return level - short - numbers.gamma(2 * PAIRS) * (abs(level) + short)
+
+
+def level_of(qp: QuadraticProgram, v: Array) -> Any:
+    """The smallest value or, of a share, that of the example at its edge."""
     caps, _ = caps_of(qp, v)
     if caps is None:
         return v.min()
     worst = v if qp.codes is None else v.min(axis=1)
     order = np.argsort(worst, kind="stable")
-    level = worst[order[min(int(np.searchsorted(np.cumsum(caps[order]), 1)), len(order) - 1)]]
-    short = (caps * np.maximum(level - worst, 0 * worst)).sum()
-    return level - short - numbers.gamma(2 * PAIRS) * (abs(level) + short)
+    return worst[order[min(int(np.searchsorted(np.cumsum(caps[order]), 1)), len(order) - 1)]]
 
 
 @dataclass(frozen=True)
@@ -325,14 +335,14 @@ def dual(qp: QuadraticProgram, alpha: Array, numbers: Numbers) -> Dual:
     """What weights on the rows prove; entries without a row are 0."""
     V = qp.coefficients(alpha)
     off = imbalance(qp, alpha, numbers)
-    image = qp.project(qp.examples.combine(V))
     if qp.examples.d is None:
+        image = qp.examples.combine(V)
         square = qp.examples.inner(image, image) + error_of_square(qp.examples, image, numbers)
         length: Any = numbers.sqrt(square) * (1 + numbers.error_of_length(V.size))
     else:
-        q, error = qp.p / (qp.p - 1), error_of_image(qp.examples, V, numbers)
+        q, (image, error) = qp.p / (qp.p - 1), image_of(qp, alpha, V, numbers)
         length = numbers.length(image, q) + (numbers.length(error, q) if error.any() else 0)
-        length = length * (1 + numbers.error_of_length(image.size))
+        length = length * (1 + numbers.error_of_length(image.size, q))
     lost, longer = cost_of_imbalance(qp, off, numbers)
     length = length + longer + cost_of_excess(qp, alpha, numbers)
     mass: Any = alpha.sum()
@@ -344,6 +354,15 @@ def dual(qp: QuadraticProgram, alpha: Array, numbers: Numbers) -> Dual:
         multiple = largest_multiple(qp, alpha) * (1 - numbers.gamma(qp.k + 2 * PAIRS))
     ridge = (qp.ridge * alpha * alpha).sum() * (1 + error_of_cost(numbers))
     return Dual(gain, length, ridge, mass, multiple, numbers)
+
+
+def image_of(qp: QuadraticProgram, alpha: Array, V: Array, numbers: Numbers) -> tuple[Array, Array]:
+    """``V'X``, and the error of each entry; in extended precision where few digits are left."""
+    image, error = qp.examples.combine(V), error_of_image(qp.examples, V, numbers)
+    if numbers.unit and error.max() > FEW_DIGITS * np.abs(image).max():
+        extended = qp.examples.combine_extended(qp.coefficients(alpha.astype(Extended)))
+        image, error = extended or (image, error)
+    return qp.project(image), error
 
 
 def largest_multiple(qp: QuadraticProgram, alpha: Array) -> Any:
@@ -377,14 +396,10 @@ def best_multiple(qp: QuadraticProgram, norm: float, v: Array) -> float:
     Of hard margins and shares, that at which the smallest value, or the level of the share, is 1;
     of slack, that with the least objective. 1 where there is none.
     """
+    level = level_of(qp, v)
     if qp.codes is not None:
         v = v.min(axis=1) if qp.cap is not None else v[np.isfinite(v)]
     if qp.game:
-        caps = qp.cap if qp.cap is not None else qp.upper
-        level = v.min()
-        if np.isfinite(caps).all():
-            order = np.argsort(v, kind="stable")
-            level = v[order[min(int(np.searchsorted(np.cumsum(caps[order]), 1.0)), len(v) - 1)]]
         found = 1.0 / level if level > 0.0 else 1.0 / norm if norm > 0.0 else 1.0
     elif np.any(qp.ridge):
         ridge = np.broadcast_to(qp.ridge, qp.shape)
@@ -416,11 +431,13 @@ def _multiple_of_hinge(norm: float, v: Array, upper: Array) -> float:
     order = some[np.argsort(-v[some], kind="stable")]
     below = float(gain[v <= 0.0].sum())
     pull = below + np.append(np.cumsum(gain[order][::-1])[::-1], 0.0)
-    passed = norm * norm <= pull[1:] * v[order]  # at a jump, what is left still pulls on
+    square = norm * norm
+    passed = square <= pull[1:] * v[order]  # at a jump, what is left still pulls on
     i = int(np.count_nonzero(np.logical_and.accumulate(passed)))
-    t = pull[i] / (norm * norm) if norm > 0.0 else inf
-    # a little beyond the jump, where slack of a rounding error would cost much
-    return min(t, (1.0 + 8.0 * UNIT) / v[order[i]]) if i < len(order) else t
+    with np.errstate(over="ignore"):
+        t = pull[i] / square if square > 0.0 else inf
+        # a little beyond the jump, where slack of a rounding error would cost much
+        return min(t, (1.0 + 8.0 * UNIT) / v[order[i]]) if i < len(order) else t
 
 
 def balanced(qp: QuadraticProgram, alpha: Array) -> Array:
@@ -442,21 +459,26 @@ def balanced(qp: QuadraticProgram, alpha: Array) -> Array:
 
 
 def _even_classes(alpha: Array, codes: Array, k: int) -> Array:
-    excess = np.array([_excess(alpha, codes, c) for c in range(k)])
+    excess, before = np.array([_excess(alpha, codes, c) for c in range(k)]), -1
     for _ in range(4 * k):
-        c, j = int(excess.argmax()), int(excess.argmin())
-        move = min(excess[c], -excess[j])
+        c = int(excess.argmax())
+        # a row of either class against the other: the smallest weights have the finest digits;
+        # other classes are between two that have no such row
+        for h in np.argsort(excess, kind="stable")[:-1].tolist():
+            move = min(excess[c], -excess[h]) if excess[h] < 0.0 else excess[c]
+            own = np.flatnonzero((codes == c) & (alpha[:, h] > 2.0 * move))
+            other = np.flatnonzero((codes == h) & (alpha[:, c] > 0.0))
+            if h not in (c, before) and (len(own) or len(other)):
+                break
+        else:
+            break
         if not move > 0.0:
             break
-        # a row of either class against the other: the smallest weights have the finest digits
-        own = np.flatnonzero((codes == c) & (alpha[:, j] > 2.0 * move))
-        other = np.flatnonzero((codes == j) & (alpha[:, c] > 0.0))
-        if alpha[own, j].min(initial=inf) < alpha[other, c].min(initial=inf):
-            alpha[own[alpha[own, j].argmin()], j] -= move
+        if alpha[own, h].min(initial=inf) < alpha[other, c].min(initial=inf):
+            alpha[own[alpha[own, h].argmin()], h] -= move
         else:
-            other = other if len(other) else np.flatnonzero(codes == j)[:1]
             alpha[other[alpha[other, c].argmin()], c] += move
-        excess[[c, j]] = _excess(alpha, codes, c), _excess(alpha, codes, j)
+        excess[[c, h]], before = (_excess(alpha, codes, c), _excess(alpha, codes, h)), c
     return alpha
 
 

@@ -58,9 +58,9 @@ class Floats:
         """p-norm of all entries, up to ``error_of_length``."""
         return LpNorm(p).length(x)
 
-    def error_of_length(self, n: int) -> float:
+    def error_of_length(self, n: int, p: float = 2.0) -> float:
         """Relative error of the p-norm of n numbers: NumPy adds in pairs; roots and powers."""
-        return 128.0 * self.unit
+        return self.unit * (min(n + 8.0, 128.0) if p == 2.0 else 128.0)
 
     def down(self, x: Any) -> float:
         """The largest float that is no larger."""
@@ -115,7 +115,7 @@ class Rationals:
             total = DECIMALS.add(total, DECIMALS.power(ratio, Decimal(p)))
         return top * Fraction(DECIMALS.power(total, DECIMALS.divide(Decimal(1), Decimal(p))))
 
-    def error_of_length(self, n: int) -> Fraction:
+    def error_of_length(self, n: int, p: float = 2.0) -> Fraction:
         return Fraction(1, 10**60)
 
     def down(self, x: Any) -> float:

@@ -19,10 +19,13 @@ from scipy.optimize import nnls
 from marginsvm._typing import Array
 from marginsvm.certificate.bounded import (
     Dual,
+    Known,
     Primal,
     balanced,
     best_multiple,
+    caps_of,
     dual,
+    imbalance,
     lowest_values,
     margin_of,
     norm_of,
@@ -36,9 +39,34 @@ from marginsvm.problem.quadratic_program import QuadraticProgram
 FLOATS = Floats()
 # Part of an upper bound of a share that weights keep to, so that sums of bounds may be rounded.
 BELOW = 1.0 - 2.0**-44
+# Norm of what weights combine to (in radii) above which fewer rows are tried before them.
+ROUGH = 1e-9
 # Numbers of rows that are written out in search of weights under which they cancel; features with
 # which NNLS takes seconds; and the price of weights that do not balance, in that search.
 WRITTEN_OUT, MANY_FEATURES, STIFF = 2**22, 1000, 1e4
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """A predictor as it is published, and what it is worth.
+
+    Attributes
+    ----------
+    coef, intercept : ndarray of shape (k, d) and (k,)
+        For examples as they were given.
+    w, f : ndarray
+        The same in units of the examples: intercepts of all scores and, of tubes, their width.
+    primal : Primal
+    multiple : float
+        What the given predictor was multiplied by.
+    """
+
+    coef: Array
+    intercept: Array
+    w: Array
+    f: Array
+    primal: Primal
+    multiple: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -48,27 +76,23 @@ class Proof:
     Attributes
     ----------
     qp : QuadraticProgram
-    coef, intercept : ndarray of shape (k, d) and (k,)
-        Of the predictor, for examples as they were given.
-    w, f : ndarray
-        The same in units of the examples: intercepts of all scores and, of tubes, their width.
+    predictor : Predictor
     alpha : ndarray of shape qp.shape
-        Weights that sum to 1.
-    primal : Primal
+        Weights that sum to 1, or to another total that is asked for.
     dual : Dual
     refuted : bool
         Whether exact weights near these show that no predictor separates, or fits without slack.
     """
 
     qp: QuadraticProgram
-    coef: Array
-    intercept: Array
-    w: Array
-    f: Array
+    predictor: Predictor
     alpha: Array
-    primal: Primal
     dual: Dual
     refuted: bool = False
+
+    @property
+    def primal(self) -> Primal:
+        return self.predictor.primal
 
     @property
     def margin(self) -> float:
@@ -95,6 +119,15 @@ class Proof:
             return 0.0
         return 1.0 if upper == inf else (upper - lower) / upper
 
+    @property
+    def weights(self) -> Array:
+        """Multiple of alpha whose combination is the predictor, up to what the gap leaves."""
+        if self.qp.game:
+            length = float(self.dual.length)
+            return self.alpha * (float(self.primal.norm) / length if length > 0.0 else 0.0)
+        s = float(self.dual.best_multiple)
+        return self.alpha * (max(s, 0.0) if s < inf else 1.0)
+
 
 def prove(qp: QuadraticProgram, w: Array, f: Array, alpha: Array) -> Proof:
     """Publish a predictor and weights, and prove what they are worth.
@@ -109,39 +142,79 @@ def prove(qp: QuadraticProgram, w: Array, f: Array, alpha: Array) -> Proof:
     alpha : ndarray of shape qp.shape
         Feasible up to rounding.
     """
-    coef, intercept, w, f, found = published(qp, w, f)
-    alpha = published_weights(qp, alpha)
-    return Proof(qp, coef, intercept, w, f, alpha, found, dual(qp, alpha, FLOATS))
+    width = f[-1:] if qp.level > 0 else f[:0]
+    return with_weights(qp, published(qp, w, qp.offsets(f), width), alpha)
+
+
+def with_weights(
+    qp: QuadraticProgram, predictor: Predictor, alpha: Array, total: float = 1.0
+) -> Proof:
+    """Proof of a published predictor and of weights that are to sum to a total."""
+    alpha = published_weights(qp, alpha, total)
+    return Proof(qp, predictor, alpha, dual(qp, alpha, FLOATS))
 
 
 def published(
-    qp: QuadraticProgram, w: Array, f: Array
-) -> tuple[Array, Array, Array, Array, Primal]:
-    """A predictor at its best multiple: as it is published, in units of the examples, its worth."""
-    examples, w, b = qp.examples, qp.project(w), qp.offsets(f)
-    S, t = examples.scores(w), 1.0
-    M = examples.magnitudes(w)
+    qp: QuadraticProgram, w: Array, b: Array, width: Any = (), origin: Array | float = 0.0
+) -> Predictor:
+    """A predictor at its best multiple, as it is published.
+
+    Parameters
+    ----------
+    qp : QuadraticProgram
+    w : ndarray of shape (k, d)
+    b : ndarray of shape (k,)
+        Intercepts of the scores.
+    width : ndarray of shape (1,) or ()
+        Of a tube whose width is an unknown.
+    origin : ndarray of shape (k,), or float
+        What was subtracted from the targets, which have no multiple.
+    """
+    examples, w, t = qp.examples, qp.project(w), 1.0
+    S, M = examples.scores(w), examples.magnitudes(w)
     if qp.by_margins:
-        v = lowest_values(qp, w, b, FLOATS, (S, M))
+        shift = np.abs(b - examples.published(w)[1])  # intercepts are rounded
+        v = lowest_values(qp, w, b, FLOATS, (S, M)) - 2.0 * FLOATS.unit * shift.max()
         t = best_multiple(qp, float(norm_of(qp, w, FLOATS)), v)
     coef, shift = examples.published(t * w)
-    intercept = t * b - shift
-    w, b = examples.stated(coef, intercept)
-    f = np.append(b, f[-1:] if qp.level > 0 else [])
-    return coef, intercept, w, f, primal(qp, w, f, FLOATS, (t * S, t * M))
+    found = restated(qp, coef, (t * b + origin) - shift, width, origin, (t * S, t * M))
+    return replace(found, multiple=t)
 
 
-def published_weights(qp: QuadraticProgram, alpha: Array) -> Array:
-    """Weights that sum to 1, balance, and keep to the upper bounds of a share."""
-    if qp.game and (qp.cap is not None or np.isfinite(qp.upper).all()):
-        within = "upper" if qp.cap is None else "cap"
-        room = replace(qp, **{within: getattr(qp, within) * BELOW})
-        found = room.feasible(alpha)
-        alpha = found if abs(found.sum() - 1.0) <= 1e-12 else qp.feasible(alpha)
+def restated(
+    qp: QuadraticProgram,
+    coef: Array,
+    intercept: Array,
+    width: Any = (),
+    origin: Array | float = 0.0,
+    known: Known = None,
+) -> Predictor:
+    """A predictor by its published numbers, see ``published``."""
+    w, b = qp.examples.stated(coef, intercept, origin)
+    f = np.append(b, width)
+    return Predictor(coef, intercept, w, f, primal(qp, w, f, FLOATS, known))
+
+
+def published_weights(qp: QuadraticProgram, alpha: Array, total: float = 1.0) -> Array:
+    """Weights with this sum that balance, and keep to the upper bounds of a share.
+
+    Other upper bounds are those of the multiple that proves most.
+    """
+    caps, _ = caps_of(qp, alpha)
+    if qp.game and caps is not None:
+        alpha = alpha / (float(alpha.sum()) or 1.0)
+        within = bool(np.all(caps_of(qp, alpha)[1] <= caps * (1.0 + 8.0 * FLOATS.unit)))
+        if not (within and imbalance(qp, alpha, FLOATS) <= 8.0 * FLOATS.unit):
+            room = (
+                replace(qp, upper=caps * BELOW) if qp.cap is None else replace(qp, cap=caps * BELOW)
+            )
+            found = room.feasible(alpha)
+            alpha = found if abs(found.sum() - 1.0) <= 1e-12 else qp.feasible(alpha)
     else:
-        alpha = qp.feasible(alpha)
-    total = alpha.sum()
-    return balanced(qp, alpha / total) if 0.0 < total < inf else np.zeros_like(alpha)
+        of_any_size = np.where(qp.upper > 0.0, inf, 0.0)
+        alpha = replace(qp, upper=of_any_size, cap=None, level=0, total=0).feasible(alpha)
+    found = alpha.sum()
+    return balanced(qp, alpha * (total / found)) if 0.0 < found < inf else np.zeros_like(alpha)
 
 
 # That nothing separates, or fits.
@@ -184,11 +257,17 @@ def rows_with_weight(
 
 
 def _candidates(qp: QuadraticProgram, alpha: Array) -> Iterator[Array]:
-    yield alpha
-    for find in (equal_examples, on_few_rows):
+    # what is far from a proof comes last: it would prove little where it is published
+    rough = qp.by_margins and float(dual(qp, alpha, FLOATS).length) > ROUGH * float(alpha.sum())
+    if not rough:
+        yield alpha
+    # few rows cannot have all the weight of a share
+    for find in (equal_examples, on_few_rows) if qp.hard else ():
         found = find(qp, alpha)
         if found is not None:
             yield found
+    if rough:
+        yield alpha
 
 
 def equal_examples(qp: QuadraticProgram, alpha: Array) -> Array | None:
@@ -241,8 +320,12 @@ def on_few_rows(qp: QuadraticProgram, alpha: Array) -> Array | None:
     if not len(i) or width > MANY_FEATURES or len(i) * width > WRITTEN_OUT or qp.signs is not None:
         return None
     few, at = np.unique(i, return_inverse=True)
-    kernel = qp.examples.d is None
-    Z = qp.examples.gram(few, few) if kernel else qp.examples.written_out(few)
+    if qp.examples.d is not None:
+        Z = qp.examples.written_out(few)
+    elif qp.examples.kernel is not None:  # of which only that examples are equal is exact
+        Z = distinct(qp.examples.given(few)[0]).toarray()
+    else:
+        Z = qp.examples.gram(few, few)
     A = np.einsum("rk,rd->kdr", S, Z[at]).reshape(-1, len(i))
     if qp.intercept:
         A = np.vstack([A, STIFF * S.T])

@@ -10,7 +10,7 @@ import numpy as np
 from marginsvm.certificate.certificate import relative_gap
 from marginsvm.certify.certifiable import written_out
 from marginsvm.fit import Algorithm, Progress
-from marginsvm.fit.progress import ConfirmedBounds
+from marginsvm.fit.progress import Confirmed
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 
 # Part of the published gap, or less, that rounds leave where most of it is rounding.
@@ -51,7 +51,7 @@ def remedies(
     return _longer(estimator, problem)
 
 
-def _thinner(estimator: Any, problem: KernelMatrixAdapter, bounds: ConfirmedBounds | None) -> str:
+def _thinner(estimator: Any, problem: KernelMatrixAdapter, bounds: Confirmed | None) -> str:
     """Say what the model is, and advise a soft margin, or a search for a thinner one."""
     soft = _softer(estimator, problem)
     if problem.nu is not None:

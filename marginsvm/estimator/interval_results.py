@@ -10,10 +10,8 @@ import numpy as np
 from marginsvm._rounding import FEW
 from marginsvm._typing import Array
 from marginsvm.certificate.certificate import Certificate
-from marginsvm.certify.interval_bounds import published_weights
 from marginsvm.estimator.interval_set import IntervalSet, in_norms
 from marginsvm.estimator.results import Fitted
-from marginsvm.rows import output_rows
 
 
 class FittedIntervals(Fitted):
@@ -22,35 +20,45 @@ class FittedIntervals(Fitted):
     training: IntervalSet  # type: ignore[assignment]
 
     def certificate(self, status: str) -> Certificate:
-        fit, proof, infeasible = self.bounds.fit, self.bounds.weighed, self.bounds.overlap
-        assert fit is not None
-        assert proof is not None
-        unit, length = self.training.unit, self.training.unit / self.problem.radius
+        bounds, training, radius = self.bounds, self.training, self.problem.radius
+        length = training.unit / radius
         return Certificate(
-            lower=np.inf if infeasible else proof.norm * length,
-            upper=fit.norm * length,
+            lower=np.inf if bounds.refuted else bounds.norm_bound() * length,
+            upper=bounds.norm * length,
             reading="norm",
             status=status,
-            feasible=False if infeasible else (bool(fit.violation == 0.0) or None),
-            weights=self.training.embed(published_weights(proof, output_rows(self.problem.rows))),
-            radius=self.problem.radius,
+            feasible=False if bounds.refuted else (bounds.violation == 0.0 or None),
+            weights=training.embed(self._weights()),
+            radius=radius,
             route=self.progress.route,
-            violation=float(fit.violation * unit),
-            widened_bound=proof.widened(fit.allowed) * length,
+            violation=bounds.violation * training.unit,
+            widened_bound=bounds.norm_bound(bounds.allowed) * length,
         )
 
+    def _weights(self) -> Array:
+        """Signed weights of the examples and outputs."""
+        return np.hstack([one.qp.coefficients(one.alpha) for one in self.bounds.proofs])
+
+    def _published(self) -> tuple[Array, Array]:
+        """Coefficients and intercepts of all outputs (units of y)."""
+        found = [one.predictor for one in self.bounds.proofs]
+        coef = np.concatenate([predictor.coef for predictor in found])
+        intercept = np.concatenate([predictor.intercept for predictor in found])
+        units = np.broadcast_to(self.training.units, len(coef))
+        return coef * units[:, None], intercept * units
+
+    @property
+    def _is_single(self) -> bool:
+        """Whether y is an array without columns."""
+        return self.training.intervals.low.ndim == 1 and not self.training.is_column
+
     def attributes(self, status: str) -> dict[str, Any]:
-        certificate, training, fit = self.certificate(status), self.training, self.bounds.fit
-        assert fit is not None
-        coef, _ = self.problem.predictor(self.bounds.model, fit.offsets)
-        coef, intercept = training.in_units(coef), self._intercept()
-        if training.is_column:
-            coef = coef[None]
+        training, (coef, intercept) = self.training, self._published()
         return {
             **training.features,
             **self._predictor(coef),
-            "intercept_": np.broadcast_to(intercept, coef.shape[:-1])[()],
-            "certificate_": certificate,
+            "intercept_": intercept[0] if self._is_single else intercept,
+            "certificate_": self.certificate(status),
             "n_iter_": self.progress.n_iter,
             "history_": self._table(),
         }
@@ -58,8 +66,7 @@ class FittedIntervals(Fitted):
     def _predictor(self, coef: Array) -> dict[str, Any]:
         training = self.training
         if training.kernel.metric == "linear":
-            return {"coef_": coef}
-        coef = np.atleast_2d(coef)
+            return {"coef_": coef[0] if self._is_single else coef}
         support = np.flatnonzero(coef.any(axis=0))
         given = training.kernel.metric == "precomputed"
         vectors = np.empty((0, 0)) if given else training.X[support]
@@ -70,12 +77,6 @@ class FittedIntervals(Fitted):
             "support_vectors_": vectors,
             "dual_coef_": coef[:, support],
         }
-
-    def _intercept(self) -> Array:
-        fit, training = self.bounds.fit, self.training
-        assert fit is not None
-        _, intercept = self.problem.predictor(self.bounds.model, fit.offsets)
-        return np.asarray(training.units * intercept)
 
     def _table(self) -> dict[str, Array]:
         """The columns of the history, in the user's units."""
@@ -95,54 +96,41 @@ class FittedIntervals(Fitted):
 class FittedOutputs(FittedIntervals):
     """A fit of outputs that are problems of their own, each with its objective."""
 
-    @property
-    def _is_single(self) -> bool:
-        return not (self.training.is_column or self.training.units.ndim)
-
     def certificate(self, status: str) -> Certificate:
-        fit, proof, training = self.bounds.fit, self.bounds.weighed, self.training
-        assert fit is not None
-        assert proof is not None
-        lengths = np.atleast_1d(training.units) / self.problem.radius
-        norms = np.array([part.norm for part in fit.parts or (fit,)]) * lengths
-        bounds = np.array([part.norm for part in proof.parts or (proof,)]) * lengths
-        if self.bounds.overlap:
-            bounds = np.where(bounds > 0.0, np.inf, bounds)
+        bounds = self.bounds
+        least = np.where([one.refuted for one in bounds.proofs], np.inf, bounds.objective_bounds())
+        reached = np.array([float(one.primal.objective) for one in bounds.proofs])
         return replace(
             super().certificate(status),
-            objective=_halved_squares(norms, 1.0 + FEW, single=self._is_single),
-            objective_bound=_halved_squares(bounds, 1.0 - FEW, single=self._is_single),
+            objective=self._of_outputs(reached * self._squares * (1.0 + FEW)),
+            objective_bound=self._of_outputs(least * self._squares * (1.0 - FEW)),
         )
 
-    def attributes(self, status: str) -> dict[str, Any]:
-        return {
-            **super().attributes(status),
-            "intercept_": np.atleast_1d(self._intercept()),
-            "epsilon_": self._epsilon(),
-            **({} if self.training.kernel.metric != "linear" else self._dual()),
-        }
+    @property
+    def _squares(self) -> Array:
+        """Objectives in the user's units."""
+        return np.square(np.atleast_1d(self.training.units) / self.problem.radius)
 
-    def _epsilon(self) -> Any:
+    def _of_outputs(self, values: Array) -> Any:
+        return float(values[0]) if self._is_single else values
+
+    def attributes(self, status: str) -> dict[str, Any]:
+        found = super().attributes(status)
+        found["intercept_"] = np.atleast_1d(found["intercept_"])
+        found["epsilon_"] = self._of_outputs(self._epsilon())
+        return {**found, **({} if self.training.kernel.metric != "linear" else self._dual())}
+
+    def _epsilon(self) -> Array:
         """Half the width of the tube of each output: the one that was given, or the best one."""
-        fit, training = self.bounds.fit, self.training
-        assert fit is not None
-        given = self.problem.nu is None
-        epsilon = training.epsilon if given else training.units * fit.epsilon
-        epsilon = np.broadcast_to(epsilon, np.atleast_1d(training.units).shape)
-        return float(epsilon[0]) if self._is_single else epsilon.copy()
+        units = np.atleast_1d(self.training.units)
+        if self.problem.nu is None:
+            return np.full(len(units), self.training.epsilon)
+        return units * [one.predictor.f[-1] for one in self.bounds.proofs]
 
     def _dual(self) -> dict[str, Array]:
         """The examples with weight in the proof of a linear predictor, and their weights."""
-        proof, training = self.bounds.weighed, self.training
-        assert proof is not None
-        scales = np.array([part.best_scale for part in proof.parts or (proof,)])
-        alpha = proof.vector.coef.reshape(len(training.kept), -1)
-        alpha = alpha * (scales * np.atleast_1d(training.units) / self.problem.radius**2)
+        proofs, units = self.bounds.proofs, np.atleast_1d(self.training.units)
+        alpha = np.hstack([one.qp.coefficients(one.weights) for one in proofs])
+        alpha = alpha * (units / self.problem.radius**2)
         support = np.flatnonzero(alpha.any(axis=1))
-        return {"support_": training.kept[support], "dual_coef_": alpha[support].T}
-
-
-def _halved_squares(norms: Array, outward: float, *, single: bool) -> Any:
-    """Objectives of norms."""
-    found = 0.5 * norms**2 * outward
-    return float(found[0]) if single else found
+        return {"support_": self.training.kept[support], "dual_coef_": alpha[support].T}

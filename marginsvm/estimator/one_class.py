@@ -16,8 +16,9 @@ import numpy as np
 from marginsvm._cached import cached_property
 from marginsvm._rounding import FEW
 from marginsvm._typing import Array
+from marginsvm.certificate.bounded import level_of, lowest_values
 from marginsvm.certificate.certificate import Certificate
-from marginsvm.certify.caps import edge_of_share
+from marginsvm.certificate.proof import FLOATS, Proof, restated
 from marginsvm.estimator.on_device import refuse_foreign
 from marginsvm.estimator.precomputed import check_gram
 from marginsvm.estimator.results import Fitted
@@ -73,46 +74,44 @@ class FittedOneClass(Fitted):
         return self.problem.nu * total
 
     @cached_property
-    def _scaled(self) -> tuple[Array, float]:
-        """Coefficients, and the margin at the edge of the share, less its rounding.
+    def proof(self) -> Proof:
+        """Of a predictor that has the length of the weights that prove the bound.
 
-        A predictor has the length of the weights that prove the bound; weights on the examples, as
-        kernels have them, their sum.
+        Weights on the examples, as kernels have them, have their sum.
         """
-        bounds, problem = self.bounds, self.problem
-        model, norm = bounds.model, problem.norm(bounds.model)
-        coef = np.atleast_2d(problem.predictor(model, bounds.predictor.offsets)[0])
+        (proof,) = self.bounds.proofs
+        predictor, norm = proof.predictor, float(proof.primal.norm)
         if norm == 0.0:
-            return 0.0 * coef, 0.0
-        margins = problem.margins(model, precise=True)
-        caps, edge = problem.caps, float(margins.min())
-        if caps is not None:
-            edge = edge_of_share(margins, caps.largest, 1.0)
-        longest = problem.errors.predictor_norm(model)
-        error = problem.errors.margin_error(model, longest, FEW * abs(edge)) + FEW * abs(edge)
-        scale = self._mass * bounds.upper * problem.radius**2 / norm
+            return proof
+        scale = self._mass * float(proof.dual.length) * self.problem.radius**2 / norm
         if self.training.kernel.metric != "linear":
-            scale = self._mass / float(coef.sum())
-        return scale * coef, scale * (edge - error)
+            scale = self._mass / float(predictor.coef.sum())
+        predictor = restated(proof.qp, scale * predictor.coef, predictor.intercept)
+        return replace(proof, predictor=predictor)
 
     def _model(self) -> dict[str, Any]:
-        training = self.training
-        coef, offset = self._scaled
+        training, proof = self.training, self.proof
+        coef, offset = proof.predictor.coef, self._offset
         found = {"offset_": offset, "intercept_": np.array([-offset])}
         if training.kernel.metric == "linear":
-            q = self.problem.distribution(self.bounds.proof).weights()
-            support = np.flatnonzero(q)
-            of_support = self.of_support(support)
+            support = np.flatnonzero(proof.alpha)
             return {
                 **found,
-                **of_support,
+                **self.of_support(support),
                 "coef_": coef,
-                "dual_coef_": self._mass * q[None, support],
+                "dual_coef_": self._mass * proof.alpha[None, support],
             }
         support = np.flatnonzero(coef.any(axis=0))
         vectors = training.support_vectors(support)
         of_kernel = {"support_vectors_": vectors, "dual_coef_": coef[:, support]}
         return {**found, **self.of_support(support), **of_kernel}
+
+    @property
+    def _offset(self) -> float:
+        """The value at the edge of the share, less its rounding."""
+        qp, predictor = self.proof.qp, self.proof.predictor
+        edge = float(level_of(qp, lowest_values(qp, predictor.w, predictor.f, FLOATS)))
+        return edge - FEW * abs(edge)
 
     def of_support(self, support: Array) -> dict[str, Array]:
         found = super().of_support(support)

@@ -88,8 +88,7 @@ class Played(CallbackSupportMixin):
         same = same and last.proof.vector.has_shape_of(problem.zeros())
         is_same = same and last.is_of(problem)
         if is_same and last.agrees_with(problem):
-            confirmed = last.confirmed and confirm(algorithm, problem, last)  # computed on this X
-            return replace(last, confirmed=confirmed)
+            return replace(last, confirmed=confirm(algorithm, problem, last))
         if not same or (is_same and not last.agrees_with(problem, OTHER_DATA_IN_SINGLE)):
             raise ValueError(
                 "warm_start=True continues the previous fit, but this data has another shape, "
@@ -113,7 +112,9 @@ class Played(CallbackSupportMixin):
         found = {**fitted.attributes(status), **self._own_results(fitted)}
         found = published(found, training.place)
         resumable = self.warm_start or status in ("interrupted", "stopped")
-        return {**found, "_progress": (progress.begun or progress) if resumable else None}
+        # what was proved holds the examples
+        last = replace(progress.begun or progress, confirmed=None) if resumable else None
+        return {**found, "_progress": last}
 
     def _publish(self, attributes: dict[str, Any]) -> None:
         """Replace all fitted attributes at once, so that none of an earlier fit stays."""

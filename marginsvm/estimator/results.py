@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from marginsvm._cached import cached_property
+from marginsvm._rounding import FEW
 from marginsvm._typing import Array
 from marginsvm.certificate.certificate import Certificate, rows_in_words
+from marginsvm.certificate.proof import Proof
 from marginsvm.estimator.training_set import TrainingSet
 from marginsvm.fit import Algorithm, Progress
 from marginsvm.fit.confirm import confirm
-from marginsvm.fit.progress import ConfirmedBounds, History
+from marginsvm.fit.progress import Confirmed, History
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 
 
@@ -35,10 +37,15 @@ class Fitted:
     progress: Progress
 
     @cached_property
-    def bounds(self) -> ConfirmedBounds:
+    def bounds(self) -> Confirmed:
         """Bounds that allow for all rounding."""
         known = self.progress.confirmed
         return known or confirm(self.algorithm, self.problem, self.progress)
+
+    @cached_property
+    def proof(self) -> Proof:
+        """What is published, and what it proves."""
+        return self.bounds.proofs[0]
 
     @property
     def unit(self) -> float:
@@ -47,26 +54,27 @@ class Fitted:
 
     def certificate(self, status: str) -> Certificate:
         """The certificate, in the user's units."""
-        bounds, training = self.bounds, self.training
-        lower, upper = bounds.lower, max(bounds.upper, bounds.lower, 0.0)
-        division = training.division
+        training = self.training
+        proof, radius, division = self.proof, self.problem.radius, training.division
+        lower = proof.margin * radius
+        lower -= FEW * abs(lower)
         return Certificate(
-            lower=float(lower * self.unit),
-            upper=float(upper * self.unit),
+            lower=lower,
+            upper=max(proof.margin_bound * radius * (1.0 + FEW), lower, 0.0),
             reading="margin",
             status=status,
             feasible=self._separable(),
-            weights=training.embed(self.problem.distribution(bounds.proof).weights()),
-            radius=self.problem.radius,
+            weights=training.embed(proof.alpha),
+            radius=radius,
             of=rows_in_words(division.constant) if division else "X",
             nu=self.problem.nu,
             route=self.progress.route,
         )
 
     def _separable(self) -> bool | None:
-        if self.bounds.predictor.separates:  # a soft margin is positive, separable or not
+        if self.bounds.separates:  # a soft margin is positive, separable or not
             return True
-        return False if self.bounds.overlap else None
+        return False if self.bounds.refuted else None
 
     def attributes(self, status: str) -> dict[str, Any]:
         """Fitted attributes that all estimators have."""
@@ -85,7 +93,7 @@ class Fitted:
         return {"classes_": self.training.classes}
 
     def _model(self) -> dict[str, Any]:
-        predictor, training = self.bounds.predictor, self.training
+        predictor, training = self.proof.predictor, self.training
         coef, intercept = predictor.coef, predictor.intercept
         found = {}
         if training.division is not None:

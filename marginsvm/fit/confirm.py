@@ -1,33 +1,41 @@
-"""The bounds on which a fit stops: computed again in float64, with all rounding allowed for."""
+"""The end of a fit: its best predictor and weights, as they are published, and what they prove."""
 
 from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
 from marginsvm._typing import Array
-from marginsvm.certify.bounds import lower_bound, upper_bound
-from marginsvm.certify.candidate import Candidate
-from marginsvm.certify.certifiable import PublishedPredictor
-from marginsvm.certify.interval_bounds import measured_fit, weighed
-from marginsvm.certify.overlapping import overlap_is_proved
-from marginsvm.certify.tolerances import NOTHING_LEFT
+from marginsvm.certificate import proof as proofs
+from marginsvm.certificate.proof import Proof, refuted, with_weights
 from marginsvm.fit.algorithm import Algorithm
-from marginsvm.fit.progress import ConfirmedBounds, Progress
+from marginsvm.fit.progress import Confirmed, Progress
 from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.problem.programs import predictor_of, programs_of, weights_of
+from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.responses import Weights, softmax
-from marginsvm.rows import Predictor, Rows
+from marginsvm.problem.rows import OutputRows, Rows, output_rows
+from marginsvm.problem.vector import Predictor
 
+# Norm of a model over its mass (in radii) below which it is all rounding: its rows cancel.
+NOTHING_LEFT = 1e-13
+# Upper bound on margins (in radii) from which on a proof that nothing separates is sought; and,
+# of features and of kernels, those below which rows may cancel.
+WORTH_A_PROOF = 1e-2
+VANISHING, KERNEL_VANISHING = 1e-9, 1e-6
+# Error of a predictor of a hard tube beyond which it is tried to prove that none fits.
+UNFIT = 1e-6
 # Logarithms of the factors by which margins, divided by the largest of them, are multiplied in
 # the search for the scale of least loss: from e^-5, where the loss is flat, to e^10, where only
 # the smallest margins count.
-_LOG_SCALES = (-5.0, 10.0)
+LOG_SCALES = (-5.0, 10.0)
 
 
-def confirm(
-    algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress
-) -> ConfirmedBounds:
-    """Bounds of the best model and the best proof so far, with all rounding allowed for.
+def confirm(algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress) -> Confirmed:
+    """Publish the best model and the best weights so far, and prove what they are worth.
 
     Parameters
     ----------
@@ -35,51 +43,41 @@ def confirm(
     problem : KernelMatrixAdapter
     progress : Progress
         After one round at least.
-
-    Returns
-    -------
-    ConfirmedBounds
     """
-    found = progress.proof
+    found, programs = progress.proof, programs_of(problem)
     assert found is not None
-    if found.proof is not None:
-        return _confirmed_fit(problem, progress, found)
-    proof = found.combination if found.precise else problem.refresh(found.combination)
-    model, predictor, words = _best_model(algorithm, problem, progress)
-    upper = upper_bound(problem, proof)
-    hopeful = np.isinf(problem.C) and predictor.margin <= 0 and upper <= problem.errors.vanishing
-    overlap = hopeful and overlap_is_proved(problem, proof)
-    return ConfirmedBounds(model, predictor, proof, upper, overlap, words)
+    if isinstance(problem.rows, OutputRows):
+        return _of_intervals(problem, progress, programs)
+    (qp,) = programs
+    model, predictor, words = _best_model(algorithm, problem, progress, qp)
+    proof = with_weights(qp, predictor, found.combination.coef)
+    small = WORTH_A_PROOF if qp.hard else vanishing(problem)
+    hopeful = qp.game and proof.margin <= 0.0 and proof.margin_bound <= small
+    if hopeful and (alpha := refuted(qp, proof.alpha)) is not None:
+        proof = replace(with_weights(qp, predictor, alpha), refuted=True)
+    return Confirmed(model, (proof,), problem.rows.unit, np.ones(1), words)
 
 
-def _confirmed_fit(
-    problem: KernelMatrixAdapter, progress: Progress, found: Candidate
-) -> ConfirmedBounds:
-    """The same where scores are to lie in intervals."""
-    assert progress.best is not None
-    fit = measured_fit(problem, progress.best.vector)
-    proof = weighed(problem, found.vector.coef)
-    infeasible = found.norm_bound == np.inf
-    model = Candidate(fit.vector, norm=fit.norm, norm_bound=np.inf if infeasible else proof.norm)
-    coef, intercept = problem.predictor(fit.vector, fit.offsets)
-    margin, fits = model.lower(fit.norm) or 0.0, fit.violation == 0.0
-    predictor = PublishedPredictor(margin, fit.offsets, coef, intercept, fits, 1.0)
-    upper = model.upper(fit.norm)
-    return ConfirmedBounds(
-        fit.vector, predictor, proof.vector, upper, infeasible, fit=fit, weighed=proof
-    )
+def vanishing(problem: KernelMatrixAdapter) -> float:
+    """Upper bound (in radii) below which it may be proved that rows cancel."""
+    return VANISHING if problem.examples.d is not None else KERNEL_VANISHING
 
 
 def _best_model(
-    algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress
-) -> tuple[Predictor, PublishedPredictor, str]:
+    algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress, qp: QuadraticProgram
+) -> tuple[Predictor, proofs.Predictor, str]:
     """Vector and predictor of the best separator or, if there is none, of the fallback."""
     best = progress.best
     if best is not None:
         offsets = None if best.fallback else best.offsets
-        predictor = lower_bound(problem, best.vector, offsets, best.margins)
-        if predictor.margin > problem.errors.resolution:
-            return best.vector, predictor, ""
+        if offsets is None:
+            margins = best.margins
+            if margins is None:
+                margins = problem.margins(best.vector, precise=True)
+            offsets = best_offsets(problem, margins)
+        found = _published(problem, qp, best.vector, offsets)
+        if found.primal.margin > 0.0:
+            return best.vector, found, ""
     last = algorithm.fallback(problem, progress)
     model, offsets = last.vector, last.offsets
     if problem.norm(model) <= NOTHING_LEFT * float(model.coef.sum()):
@@ -87,7 +85,58 @@ def _best_model(
     if offsets is None:
         margins = problem.margins(model, precise=True)  # which float32 may not hold
         offsets = least_loss(problem.rows, margins).offsets
-    return model, lower_bound(problem, model, offsets), last.words
+    return model, _published(problem, qp, model, offsets), last.words
+
+
+def _published(
+    problem: KernelMatrixAdapter, qp: QuadraticProgram, vector: Predictor, offsets: Array
+) -> proofs.Predictor:
+    b = np.atleast_1d(problem.rows.score_offsets(offsets))
+    return proofs.published(qp, predictor_of(problem, vector), b)
+
+
+def best_offsets(problem: KernelMatrixAdapter, margins: Array) -> Array:
+    """Class offsets that are best for these margins."""
+    if problem.caps is not None:
+        return problem.caps.offsets(problem.rows, margins)
+    return problem.rows.best_offsets(problem.rows.group_min(margins))
+
+
+def _of_intervals(
+    problem: KernelMatrixAdapter, progress: Progress, programs: list[QuadraticProgram]
+) -> Confirmed:
+    """The same where scores are to lie in intervals."""
+    assert progress.best is not None
+    assert progress.best.fit is not None
+    assert progress.proof is not None
+    rows, fit = output_rows(problem.rows), progress.best.fit
+    model = problem.zeros() if rows.farthest == 0.0 else fit.vector
+    b, width, origin = fit.offsets, fit.epsilon, rows.origin if rows.balanced else 0.0
+    if rows.farthest == 0.0:
+        b, width = np.asarray(rows.middle), 0.0 * fit.epsilon
+    w, k = predictor_of(problem, model), len(programs)
+    b, width, origin = (np.broadcast_to(x, len(w)) for x in (b, width, origin))
+    signed, found = progress.proof.vector.coef, []
+    for o, qp in enumerate(programs):
+        some: Any = slice(o, o + 1) if k > 1 else slice(None)
+        predictor = proofs.published(
+            qp, w[some], b[some], width[some] if qp.level else (), origin[some]
+        )
+        q = signed if qp.output is not None or signed.ndim == 1 else signed[:, o]
+        found.append(with_weights(qp, predictor, weights_of(qp, q), 1.0 / k))
+    scales = np.ones(k) if rows.scales is None else np.atleast_1d(rows.scales)
+    confirmed = Confirmed(model, tuple(found), 1.0, scales)
+    if programs[0].hard and confirmed.error(rows.farthest) > UNFIT:
+        tried = tuple(_refuted(proof, 1.0 / k) for proof in found)
+        confirmed = replace(confirmed, proofs=tried)
+    return confirmed
+
+
+def _refuted(proof: Proof, total: float) -> Proof:
+    alpha = refuted(proof.qp, proof.alpha)
+    if alpha is None:
+        return proof
+    return replace(with_weights(proof.qp, proof.predictor, alpha, total), refuted=True)
 
 
 def least_loss(rows: Rows, margins: Array) -> Weights:
@@ -111,5 +160,5 @@ def least_loss(rows: Rows, margins: Array) -> Weights:
     def response(log_scale: float) -> Weights:
         return softmax(rows, margins, size * float(np.exp(-log_scale)))
 
-    least = minimize_scalar(lambda s: response(s).log_risk, bounds=_LOG_SCALES, method="bounded")
+    least = minimize_scalar(lambda s: response(s).log_risk, bounds=LOG_SCALES, method="bounded")
     return response(float(least.x))

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from marginsvm.certify.candidate import Candidate
-from marginsvm.certify.overlapping import decisive
 from marginsvm.fit.algorithm import Algorithm
 from marginsvm.fit.confirm import confirm
 from marginsvm.fit.interrupts import let_interrupts_through
@@ -221,16 +220,16 @@ def _check(
     hopeful = is_soft and n >= before + before // 4 + _UNPROMISED
     if not (promising or hopeful or stopping.stalled(progress)):
         return None, progress
-    if status == "no_margin":
-        assert progress.proof is not None
-        found = algorithm.candidates(problem, progress.state)
-        progress = replace(progress, proof=decisive(problem, progress.proof, found))
     bounds = confirm(algorithm, problem, progress)
     if status == "no_margin":  # no larger bound may replace this proof
         progress = replace(progress, upper=min(progress.upper, bounds.upper))
     progress = replace(progress, confirmed_at=n, confirmed=bounds)
     ended = stopping.confirmed(problem, progress, bounds)
-    if ended is None and status not in ("no_margin", None) and bounds.fit is None:
+    if (
+        ended is None
+        and status not in ("no_margin", None)
+        and not isinstance(problem.rows, OutputRows)
+    ):
         # rounding had promised more, beside which what is better would not be kept
         lower, upper = min(progress.lower, bounds.lower), max(progress.upper, bounds.upper)
         progress = replace(progress, lower=lower, upper=upper)

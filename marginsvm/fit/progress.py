@@ -4,56 +4,111 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from marginsvm._cached import cached_property
 from marginsvm._typing import Array
+from marginsvm.certificate.proof import FLOATS, Proof
 from marginsvm.certify.candidate import Candidate
-from marginsvm.certify.certifiable import PublishedPredictor
-from marginsvm.certify.interval_bounds import Fit, Weighed
-from marginsvm.certify.tolerances import OTHER_DATA
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.rows import Intervals, OutputRows, Predictor, Vector
 
+# Difference of two entries of a vector per unit of its mass (in radii) that no rounding makes: it
+# shows that a warm start was given other data.
+OTHER_DATA = 1e-9
+
 
 @dataclass(frozen=True)
-class ConfirmedBounds:
-    """The model and the proof, with bounds that allow for all rounding.
+class Confirmed:
+    """What a fit publishes, in units of the problem, and what that proves.
 
     Attributes
     ----------
     model : Predictor
-    predictor : PublishedPredictor
-        The model as it is published, with its margin.
-    proof : Vector
-        Its weights on the rows prove the upper bound.
-    upper : float
-        Upper bound that the proof gives (units of the radius).
-    overlap : bool
-        Whether weights near those of ``proof`` are proved to exist for which ``A^T q`` is exactly
-        zero, so that no predictor separates the classes.
+        The predictor as rounds have found it.
+    proofs : tuple of Proof
+        One, or one for each output that is a problem of its own.
+    unit : float
+        A margin of the program in those of rows.
+    scales : ndarray of shape (len(proofs),)
+        Units of the outputs, relative to the largest.
     words : str
         What the model is where no separator was found, for a sentence; may be empty.
-    fit : Fit or None
-        The model, where scores are to lie in intervals.
-    weighed : Weighed or None
-        The proof, where scores are to lie in intervals.
     """
 
     model: Predictor
-    predictor: PublishedPredictor
-    proof: Vector
-    upper: float
-    overlap: bool
+    proofs: tuple[Proof, ...]
+    unit: float
+    scales: Array
     words: str = ""
-    fit: Fit | None = None
-    weighed: Weighed | None = None
 
     @property
+    def refuted(self) -> bool:
+        """Whether it is proved that no predictor separates, or that none fits."""
+        return any(proof.refuted for proof in self.proofs)
+
+    @property
+    def separates(self) -> bool:
+        """Whether the predictor separates, or fits; a soft margin is positive in either case."""
+        if self.proofs[0].qp.by_margins:
+            return bool(self.proofs[0].primal.separation > 0.0)
+        return self.violation == 0.0
+
+    @cached_property
     def lower(self) -> float:
-        """Lower bound: the margin of the model, at least (units of the radius)."""
-        return self.predictor.margin
+        """The margin of the predictor, at least; of intervals, one over its norm."""
+        if self.proofs[0].qp.by_margins:
+            return self.proofs[0].margin / self.unit
+        return 1.0 / self.norm if self.norm > 0.0 else inf
+
+    @cached_property
+    def upper(self) -> float:
+        """No predictor has a larger margin; of intervals, a larger inverse of its norm."""
+        if self.proofs[0].qp.by_margins:
+            return self.proofs[0].margin_bound / self.unit
+        return 1.0 / self.norm_bound() if self.norm_bound() > 0.0 else inf
+
+    # Of intervals.
+
+    @cached_property
+    def norm(self) -> float:
+        """Of the predictor and its slack, at most."""
+        parts = zip(self.scales, self.proofs, strict=True)
+        square = 2.0 * sum(s * s * float(proof.primal.objective) for s, proof in parts)
+        return float(np.sqrt(square) * (1.0 + FLOATS.gamma(len(self.proofs) + 4)))
+
+    @cached_property
+    def violation(self) -> float:
+        """Largest distance of a score from its interval, at most."""
+        parts = zip(self.scales, self.proofs, strict=True)
+        return float(max(s * proof.primal.violation for s, proof in parts))
+
+    @property
+    def allowed(self) -> float:
+        """Violation of the predictors that it is compared with; slack makes up for it."""
+        return self.violation if self.proofs[0].qp.hard else 0.0
+
+    def objective_bounds(self, widened: float = 0.0) -> Array:
+        """Least objectives of the outputs, where the intervals are widened by so much."""
+        parts = zip(self.scales, self.proofs, strict=True)
+        return np.array([proof.dual.objective(widened / s) for s, proof in parts], dtype=float)
+
+    def norm_bound(self, widened: float = 0.0) -> float:
+        """No predictor that fits intervals that are widened by so much is shorter."""
+        square = 2.0 * float((self.scales**2 * self.objective_bounds(widened)).sum())
+        return float(np.sqrt(square) * (1.0 - FLOATS.gamma(len(self.proofs) + 4)))
+
+    def error(self, zero: float) -> float:
+        """The largest relative gap of norms, or the violation relative to that of zero."""
+        P = np.array([float(proof.primal.objective) for proof in self.proofs])
+        D = self.objective_bounds(self.allowed)
+        P, D = np.append(P, self.norm**2), np.append(D, self.norm_bound(self.allowed) ** 2)
+        gaps = [1.0 - np.sqrt(min(max(d / p, 0.0), 1.0)) for p, d in zip(P, D, strict=True) if p]
+        far = self.allowed / zero if zero > 0.0 else inf
+        return float(max([0.0, *gaps, far if self.allowed > 0.0 else 0.0]))
 
 
 class Line(NamedTuple):
@@ -182,8 +237,8 @@ class Progress:
         Time and passes that the rounds took.
     confirmed_at : int
         Round in which bounds were confirmed last, as that takes some passes.
-    confirmed : ConfirmedBounds or None
-        Confirmed bounds of these candidates, once they were computed.
+    confirmed : Confirmed or None
+        What these candidates prove, once that was computed.
     begun : Progress or None
         The progress before a step of several rounds that ``max_iter`` cut short; a fit that
         continues begins from it and plays that step in full.
@@ -209,7 +264,7 @@ class Progress:
     seconds: float = 0.0
     n_passes: float = 0.0
     confirmed_at: int = 0
-    confirmed: ConfirmedBounds | None = None
+    confirmed: Confirmed | None = None
     begun: Progress | None = None
     settled: bool = False
     moving: bool = False

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from marginsvm.certificate.certificate import relative_gap
-from marginsvm.certify.interval_bounds import Fit, Weighed
-from marginsvm.certify.tolerances import GAP_ROUNDING, NOISE
-from marginsvm.fit.progress import ConfirmedBounds, Progress
+from marginsvm.fit.confirm import WORTH_A_PROOF, vanishing
+from marginsvm.fit.progress import Confirmed, Progress
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.rows import output_rows
+from marginsvm.problem.rows import OutputRows, output_rows
 
-# Upper bound (in radii) from which on a proof that nothing separates is sought.
-_WORTH_A_PROOF = 1e-2
+# A margin (in radii) that rounds may find although there is none: a few roundings of 1.
+NOISE = 1e-14
+# Rounding of a relative gap: ``tol=0`` plays all rounds even where bounds happen to be equal.
+GAP_ROUNDING = 1e-15
 
 
 @dataclass(frozen=True)
@@ -55,45 +56,40 @@ class Stopping:
         best, proof = progress.best, progress.proof
         if best is not None and best.fit is not None and proof is not None:
             assert proof.proof is not None
-            infeasible = proof.norm_bound == np.inf
-            return self._status_of_fit(problem, best.fit, proof.proof, infeasible=infeasible)
+            zero = output_rows(problem.rows).farthest
+            if proof.norm_bound == np.inf:
+                return "infeasible"
+            return self._status_of_error(best.fit.error(proof.proof, zero) if zero > 0.0 else 0.0)
         lower = progress.lower if progress.lower > NOISE else 0.0
-        small = problem.errors.vanishing if self.negligible is None else self.negligible
+        small = vanishing(problem) if self.negligible is None else self.negligible
         if self.negligible is not None and self.goal == "gap" and self.tol > 0:
-            small = max(small, _WORTH_A_PROOF)
+            small = max(small, WORTH_A_PROOF)
         return self._status(problem, lower, progress.upper, small, separates=True)
 
     def confirmed(
-        self, problem: KernelMatrixAdapter, progress: Progress, bounds: ConfirmedBounds
+        self, problem: KernelMatrixAdapter, progress: Progress, bounds: Confirmed
     ) -> str | None:
-        """Name the reason to stop according to confirmed bounds, if there is one."""
-        if bounds.fit is not None and bounds.weighed is not None:
-            fit, proof = bounds.fit, bounds.weighed
-            status = self._status_of_fit(problem, fit, proof, infeasible=bounds.overlap)
-            return status or ("stalled" if self.stalled(progress) else None)
-        separates = bounds.predictor.separates
-        small = problem.errors.vanishing if self.negligible is None else self.negligible
-        small = np.inf if bounds.overlap else small
+        """Name the reason to stop according to proved bounds, if there is one."""
+        stalled = "stalled" if self.stalled(progress) else None
+        if isinstance(problem.rows, OutputRows):
+            if bounds.refuted:
+                return "infeasible"
+            return self._status_of_error(bounds.error(problem.rows.farthest)) or stalled
+        small = vanishing(problem) if self.negligible is None else self.negligible
+        small = np.inf if bounds.refuted else small
+        separates = bounds.separates
         status = self._status(problem, bounds.lower, bounds.upper, small, separates=separates)
-        stalled = self.stalled(progress)
-        if status == "no_margin" and not bounds.overlap and self.patience is not None:
+        if status == "no_margin" and not bounds.refuted and self.patience is not None:
             at_the_end = stalled or progress.settled or progress.n_iter >= self.max_iter
-            # a separator that is still to be found could not be told from rounding
-            at_the_end |= progress.upper < problem.errors.resolution
             return status if at_the_end else None
-        return status or ("stalled" if stalled else None)
+        return status or stalled
 
     def stalled(self, progress: Progress) -> bool:
         """Whether ``patience`` rounds have brought no progress; never with ``tol=0``."""
         return self.tol > 0 and progress.stalled(self.patience)
 
-    def _status_of_fit(
-        self, problem: KernelMatrixAdapter, fit: Fit, proof: Weighed, *, infeasible: bool
-    ) -> str | None:
+    def _status_of_error(self, error: float) -> str | None:
         """Name the reason to stop where scores are to lie in intervals."""
-        if infeasible:
-            return "infeasible"
-        error = fit.error(proof, output_rows(problem.rows).farthest)
         return "certified" if error + GAP_ROUNDING <= self.tol else None
 
     def _status(
@@ -112,7 +108,7 @@ class Stopping:
         """
         if self.goal == "rounds":
             return None
-        positive = lower > problem.errors.resolution
+        positive = lower > 0.0
         if self.goal == "separation" and positive and separates:
             return "separated"
         if positive and relative_gap(lower, upper) + GAP_ROUNDING <= self.tol:

@@ -13,9 +13,28 @@ from typing import Any, Self
 import numpy as np
 
 from marginsvm._cached import cached_property
-from marginsvm._rounding import CHAIN, LONG, PAIRWISE, UNIT, additions, exact_inner, inner, summed
+from marginsvm._rounding import (
+    CHAIN,
+    EXTENDED_TERMS_OF_ALL,
+    LONG,
+    PAIRWISE,
+    UNIT,
+    Extended,
+    additions,
+    exact_inner,
+    inner,
+    summed,
+)
 from marginsvm._typing import Array
-from marginsvm.problem.matrix import BLOCK_BYTES, FLOAT64, Dense, Matrix, as_matrix, support_of
+from marginsvm.problem.matrix import (
+    BLOCK_BYTES,
+    FLOAT64,
+    Dense,
+    Matrix,
+    as_matrix,
+    on_host,
+    support_of,
+)
 from marginsvm.problem.norms import LpNorm
 
 # A mean this many times as long as the longest example about it costs digits if its share is
@@ -80,7 +99,7 @@ class Design:
     ) -> None:
         self.X, self.centre, self.constant, self.radius = X, centre, constant, radius
         self.n, self.d, self.sparse = len(X), X.shape[1] + (constant != 0.0), X.sparse
-        self.near, self.late = X, centre
+        self.near, self.late, self.early = X, centre, early
         self._lengths: dict[float, Array] = {}
         if early is not None and early.any():
             assert centre is not None
@@ -160,23 +179,29 @@ class Design:
         """A predictor for x as given, and what is subtracted from its scores."""
         return self._unscaled(w, self.centre)
 
-    def stated(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
-        """A published predictor in units of the examples, and its intercepts about the centre."""
+    def stated(
+        self, coef: Array, intercept: Array, origin: Array | float = 0.0
+    ) -> tuple[Array, Array]:
+        """A published predictor in units of the examples, and its intercepts about the centre.
+
+        The origin is what was subtracted from the targets. Each intercept is rounded once.
+        """
         w, b = coef * self.radius, intercept
         if self.constant:
             return self._with_constant(w, b * (self.radius / self.constant)), 0.0 * b
-        if self.centre is not None:
-            b = np.array([exact_inner(c, self.centre, x) for c, x in zip(coef, b, strict=True)])
-        return w, b
+        centre = np.zeros(0) if self.centre is None else self.centre
+        from_there = zip(coef[:, : len(centre)], b, b * 0.0 + origin, strict=True)
+        moved = [exact_inner(np.append(c, -1.0), np.append(centre, y), x) for c, x, y in from_there]
+        return w, np.array(moved)
 
     def given(self, index: Array) -> tuple[Any, Array, bool]:
         """Some examples as they were given, what their weights are multiplied with, and whether
         predictors have an intercept beside these features.
         """
         if self.X.factor is None:
-            return self.X[index].array, np.ones(len(index)), self.constant != 0.0
+            return on_host(self.X[index].array), np.ones(len(index)), self.constant != 0.0
         factor = self.X.factor[index]
-        given = self.X.given[index].array
+        given = on_host(self.X.given[index].array)
         return given, np.where(factor > 0.0, factor, 1.0), self.X.constant != 0.0
 
     def _unscaled(self, w: Array, mean: Array | None) -> tuple[Array, Any]:
@@ -210,6 +235,32 @@ class Design:
             W = V.astype(FLOAT64 if precise else self.near.dtype, copy=False)
             image = summed(self.near.each(lambda block, V: block.adjoint(V, CHAIN), W))
         return self.completed(image.astype(FLOAT64, copy=False), V.sum(axis=0))
+
+    def combine_extended(self, V: Array) -> tuple[Array, Array] | None:
+        """``V' A`` for sums V of weights in extended precision, and the error of each entry.
+
+        None: it would take long, or extended precision has no more digits than float64.
+        """
+        few, X, unit = support_of(V), self.X, float(np.finfo(Extended).eps)
+        if not (X.in_memory and X.factor is None and unit < UNIT) or getattr(X, "foreign", False):
+            return None
+        some: Any = X[few].array if self.sparse else X[few].written_out()
+        if (some.nnz if self.sparse else some.size) * V.shape[1] > EXTENDED_TERMS_OF_ALL:
+            return None
+        W, x = V[few], some.astype(Extended)
+        late = self.centre
+        if not self.sparse:
+            x, late = (x, None) if late is None else (x - late, None)
+        elif self.early is not None:
+            x.data, late = x.data - self.early[x.indices], self.late
+        image, size, total = W.T @ x, abs(W).T @ abs(x), W.sum(axis=0)
+        if late is not None:
+            image = image - np.multiply.outer(total, late)
+            size = size + np.multiply.outer(abs(W).sum(axis=0), abs(late))
+        size = self._with_constant(size, abs(self.constant) * abs(W).sum(axis=0)) / self.radius
+        image = self._with_constant(image, self.constant * total) / self.radius
+        error = unit * (len(few) + V.shape[1] + 8) * size + 2.0 * UNIT * abs(image)
+        return image.astype(FLOAT64), error.astype(FLOAT64)
 
     def completed(self, image: Array, total: Array) -> Array:
         """``V' A`` from ``V' X`` and the sum of V."""

@@ -149,6 +149,11 @@ def in_floats(X: Any) -> Any:
     return X.astype(FLOAT64) if whole and X.dtype.kind not in "f" else X
 
 
+def unit_of(dtype: Any) -> float:
+    """Rounding of one operation in the precision of a type."""
+    return 0.5 * float(np.finfo(dtype).eps)
+
+
 class Products:
     """Examples of which a kernel is a function of inner products.
 
@@ -170,7 +175,7 @@ class Products:
     examples : Matrix
         Embedded ones or, where differences are computed, X.
     error : float
-        Error of the exponents of the Gaussian kernel, at most.
+        Of values, at most, relative to ``sqrt(K(x, x) K(y, y))``.
     """
 
     def __init__(self, kernel: Kernel, X: Matrix, others: Matrix | None = None) -> None:
@@ -186,15 +191,17 @@ class Products:
             if not self.gaussian:
                 squared = [Z.squared_norms(LpNorm(), None).max(initial=0.0) for Z in every]
                 kernel.checked(kernel.of(np.array(squared)))
-        if self.gaussian:
+        terms = int(np.diff(X.array.indptr).max(initial=0)) if X.sparse else X.shape[1]
+        unit = unit_of(self.examples.dtype)
+        self.error = unit * max(kernel.power, 1) * (terms + 18.0)
+        if self.gaussian:  # of an exponent
             longest = kernel.checked(max(-2.0 * float(Z.ends()[0][-1]) for Z in every))
-            terms = X.shape[1] + 10
-            if X.sparse:
-                terms = int(np.diff(X.array.indptr).max(initial=0)) + 10
-            self.error = UNIT * (terms * 2.0 * longest + 8.0)
-            self.by_differences = not self.error <= COARSE
-            if self.by_differences:
-                self.examples, self.error = X, UNIT * (terms + 8.0)
+            size = (terms + 10.0) * 2.0 * longest + 8.0
+            self.by_differences = not UNIT * size <= COARSE
+            if not self.by_differences:
+                self.error = unit * size
+            else:  # in float64
+                self.examples, self.error = X, UNIT * (terms + 18.0)
 
     def embedded(self, X: Matrix) -> Matrix:
         """Other examples in the form of ``examples``."""
@@ -373,7 +380,8 @@ class Gram:
     d, mean, sparse : None, None and False
         As a Design has them.
     error : float
-        How far a value may be off, relative to the largest, where this package computes distances.
+        How far a value may be off, relative to ``sqrt(K(x, x) K(y, y))``, where this package
+        computes it.
     products : Products or None
         How values are computed, if they are functions of inner products.
 
@@ -415,7 +423,7 @@ class Gram:
             self.products = Products(kernel, self.X)
             self.error, dtype = self.products.error, self.X.dtype if dtype is None else dtype
         if scale is not None:
-            self.error = self.error * float(scale.max()) ** 2 + PAIRWISE
+            self.error += PAIRWISE
         self.dtype: Any = None if dtype is None else np.dtype(dtype)
         self.diagonal = self._diagonal()
         self.dtype = self.diagonal.dtype
@@ -597,24 +605,31 @@ class Gram:
         coef = w / self.radius**2
         return coef, -(self.constant**2) * coef.sum(axis=-1)
 
-    def stated(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
+    def stated(
+        self, coef: Array, intercept: Array, origin: Array | float = 0.0
+    ) -> tuple[Array, Array]:
         """A published predictor in units of the examples, and what is left of its intercepts."""
-        return coef * self.radius**2, intercept - self.constant**2 * coef.sum(axis=-1)
+        shift = -(self.constant**2) * coef.sum(axis=-1)
+        return coef * self.radius**2, (intercept - origin) + shift
 
     def given(self, index: Array) -> tuple[Any, Array, bool]:
         """Some examples as they were given, see :class:`~marginsvm.problem.design.Design`.
 
         Of a kernel that is computed, only that equal examples are equal is exact.
         """
-        X: Any = self._K if self.kernel is None else getattr(self.X, "array", self.X)
-        return X[index], np.ones(len(index)), self.constant != 0.0
+        X: Any = self._K if self.kernel is None else self.X
+        return (
+            on_host(getattr(X[index], "array", X[index])),
+            np.ones(len(index)),
+            self.constant != 0.0,
+        )
 
     # What bounds on the rounding of these products need.
 
     @property
     def rounding(self) -> float:
         """Relative error of values; those of a given matrix have none."""
-        return self.error + (UNIT if self.kernel is not None else 0.0)
+        return self.error + (unit_of(self.dtype) if self.kernel is not None else 0.0)
 
     @property
     def additions(self) -> tuple[int, int]:

@@ -447,6 +447,14 @@ class OutputRows(BinaryRows):
         spread = self.intervals.low.max(axis=0) - self.intervals.high.min(axis=0)
         return max(0.5 * float(np.max(spread)), 0.0)
 
+    @property
+    def middle(self) -> Array | float:
+        """Best intercepts of the zero predictor."""
+        if not self.balanced:
+            return 0.0
+        low, high = self.intervals.low.max(axis=0), self.intervals.high.min(axis=0)
+        return np.asarray(0.5 * low + 0.5 * high)
+
     def score_offsets(self, beta: Array) -> Array | float:
         """Intercepts of the outputs, with what was subtracted from the intervals."""
         return beta + self.origin if self.balanced else 0.0
