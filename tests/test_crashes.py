@@ -260,7 +260,7 @@ def test_a_libsvm_model_has_no_limit_of_iterations(rng):
     assert "ended before any limit" in str(audit(SVC().fit(X, y), X, y))
 
 
-# What rooms that are being rewritten are to do.
+# Tubes.
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -270,7 +270,6 @@ def test_a_hard_tube_that_none_fits_is_infeasible(seed):
     assert fit(MaxMarginRegressor(C=np.inf, epsilon=0.1), X, y).status_ == "infeasible"
 
 
-@pytest.mark.xfail(strict=True, reason="room: solvers")
 @pytest.mark.parametrize("C", [np.inf, 1.0])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_tube_that_just_holds_all_targets_needs_no_predictor(seed, C):
@@ -280,7 +279,6 @@ def test_a_tube_that_just_holds_all_targets_needs_no_predictor(seed, C):
     assert (reg.status_, reg.objective_) == ("certified", 0.0)
 
 
-@pytest.mark.xfail(strict=True, reason="room: estimators")
 @pytest.mark.parametrize(("seed", "unit"), [(0, 1e8), (1, 1e1)])
 def test_a_certified_objective_is_none_below_its_bound(seed, unit):
     rng = np.random.default_rng(seed)
@@ -289,7 +287,6 @@ def test_a_certified_objective_is_none_below_its_bound(seed, unit):
     assert reg.status_ != "certified" or reg.objective_ >= reg.objective_bound_
 
 
-@pytest.mark.xfail(strict=True, reason="room: certificate", raises=ZeroDivisionError)
 def test_targets_of_examples_in_tiny_units(rng):
     X = rng.standard_normal((20, 3))
     fit(MaxMarginRegressor(), 1e-200 * X, X[:, 0])

@@ -87,7 +87,9 @@ class MaxMarginRegressor(
         P of this predictor, at most; of each output, as they are problems of their own (units of y
         over those of X, squared).
     objective_bound_ : float or ndarray of shape (n_outputs,)
-        Certified: no predictor has a smaller P (same units). inf: it is proved that none fits.
+        Certified: no predictor has a smaller P (same units) or, with ``C=inf``, none whose
+        predictions are as far outside of the tube as ``violation_``. inf: it is proved that none
+        fits.
     epsilon_ : float or ndarray of shape (n_outputs,)
         Half the width of the tube: the one given or, with ``nu``, the one found (units of y).
     support_, n_support_ : ndarray of shape (n_support,), and of shape (1,)
@@ -103,7 +105,8 @@ class MaxMarginRegressor(
     norm_bound_ : float
         Certified: no predictor of a smaller norm fits (same units). inf: none fits at all.
     gap_ : float
-        Relative gap, from 0 to 1 (dimensionless), between the two.
+        Relative gap, from 0 to 1 (dimensionless), between ``norm_`` and a lower bound on the norm
+        of predictors that violate the tube by ``violation_`` or less (with ``C < inf``, of all).
     violation_ : float
         Largest distance of a prediction on the training examples from its tube, at most
         (units of y).

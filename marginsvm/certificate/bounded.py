@@ -72,8 +72,8 @@ def error_of_image(examples: Any, V: Array, numbers: Numbers) -> Any:
 
 
 def error_of_targets(qp: QuadraticProgram, numbers: Numbers) -> Any:
-    """Of ends that are sums of a target, its shift and epsilon; those of classes are exact."""
-    exact = not numbers.unit or qp.by_margins
+    """Of ends that are rounded sums of a target, its shift and epsilon."""
+    exact = not numbers.unit or not qp.rounded
     return 0 if exact else 8 * numbers.unit * size_of(qp)
 
 

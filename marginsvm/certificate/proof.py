@@ -25,12 +25,12 @@ from marginsvm.certificate.bounded import (
     best_multiple,
     caps_of,
     dual,
+    error_of_targets,
     imbalance,
     lowest_values,
     margin_of,
     norm_of,
     primal,
-    size_of,
 )
 from marginsvm.certificate.exact import refuting_weights
 from marginsvm.certificate.numbers import Floats
@@ -253,7 +253,7 @@ def rows_with_weight(
     S = qp.sign[r][:, None] * np.eye(qp.k)[of]
     if qp.by_margins:
         return i, S, alpha[r], None
-    return i, S, alpha[r], qp.target[r] - 8.0 * FLOATS.unit * float(size_of(qp))
+    return i, S, alpha[r], qp.target[r] - float(error_of_targets(qp, FLOATS))
 
 
 def _candidates(qp: QuadraticProgram, alpha: Array) -> Iterator[Array]:

@@ -69,7 +69,7 @@ class Weighed:
         if self.multiple is None:
             return gain / self.length * (1.0 - FEW) if self.length > 0.0 else np.inf
         s = self.multiple * (1.0 - FEW)
-        if self.length > 0.0:
+        if self.length**2 > 0.0:
             s = min(s, gain / self.length**2)
         return float(np.sqrt(max(s * (2.0 * gain - s * self.length**2), 0.0))) * (1.0 - FEW)
 
@@ -81,7 +81,7 @@ class Weighed:
     @property
     def best_scale(self) -> float:
         """The multiple of these weights that proves the bound, if intervals are not widened."""
-        s = self.gain / self.length**2 if self.length > 0.0 else inf
+        s = self.gain / self.length**2 if self.length**2 > 0.0 else inf
         s = max(s, 0.0) if self.multiple is None else min(max(s, 0.0), self.multiple)
         return s if s < inf else 1.0
 

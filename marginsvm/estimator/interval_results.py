@@ -98,7 +98,8 @@ class FittedOutputs(FittedIntervals):
 
     def certificate(self, status: str) -> Certificate:
         bounds = self.bounds
-        least = np.where([one.refuted for one in bounds.proofs], np.inf, bounds.objective_bounds())
+        least = bounds.objective_bounds(bounds.allowed)
+        least = np.where([one.refuted for one in bounds.proofs], np.inf, least)
         reached = np.array([float(one.primal.objective) for one in bounds.proofs])
         return replace(
             super().certificate(status),

@@ -99,7 +99,7 @@ class IntervalSet:
         n_given, shape = len(intervals.low), intervals.low.shape
         is_column = shape[1:] == (1,)
         if is_column:
-            intervals = Intervals(intervals.low[:, 0], intervals.high[:, 0])
+            intervals = intervals.column(0)
         if len(kept) < n_given:
             intervals = intervals.restrict(kept)
         epsilon = given_epsilon(estimator) if epsilon is None else epsilon

@@ -26,6 +26,7 @@ def programs_of(problem: Any) -> list[QuadraticProgram]:
         given |= {"C": problem.C, "loss": problem.loss}
         return [classification(problem.examples, rows.codes, rows.n_classes, **given)]
     ends = rows.intervals.low, rows.intervals.high
+    given["rounded"] = rows.intervals.rounded
     given["loss"] = "epsilon_insensitive" if problem.caps is not None else "squared"
     if rows.scales is None:
         return [regression(problem.examples, *ends, C=problem.C, **given)]

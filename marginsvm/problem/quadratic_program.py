@@ -104,6 +104,8 @@ class QuadraticProgram:
         ``dual`` take it for 2.
     by_margins : bool
         Whether the gap compares margins, and not objectives.
+    rounded : bool
+        Whether targets are rounded sums, of which a proof allows for the error.
     """
 
     examples: Any
@@ -122,6 +124,7 @@ class QuadraticProgram:
     signs: Array | None = None
     p: float = 2.0
     by_margins: bool = True
+    rounded: bool = False
 
     # Shapes.
 
@@ -484,6 +487,7 @@ def regression(
     intercept: bool = True,
     signs: Array | None = None,
     p: float = 2.0,
+    rounded: bool = True,
 ) -> QuadraticProgram:
     """The program of targets: scores are to lie in intervals, each end is a row.
 
@@ -503,6 +507,8 @@ def regression(
     signs : ndarray of shape (d,) or None
     p : float
         Of the norm of predictors.
+    rounded : bool
+        Whether some ends are rounded.
     """
     m = np.ones(examples.n) if weight is None else weight
     below, above = np.nonzero(low > -np.inf), np.nonzero(high < np.inf)
@@ -526,6 +532,7 @@ def regression(
         signs=signs,
         p=p,
         by_margins=False,
+        rounded=rounded,
     )
 
 

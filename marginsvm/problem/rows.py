@@ -468,10 +468,13 @@ class Intervals:
     ----------
     low, high : ndarray of shape (n_examples,) or (n_examples, n_outputs)
         Their ends; -inf and inf where there is none.
+    rounded : bool
+        Whether some end was rounded outward, and is not the one that was asked for.
     """
 
     low: Array
     high: Array
+    rounded: bool = False
 
     @classmethod
     def around(cls, y: Array, radius: float) -> Intervals:
@@ -490,7 +493,7 @@ class Intervals:
     @property
     def farthest(self) -> float:
         """Upper bound on the distance of 0 from an interval, the zero predictor's violation."""
-        excess = self.excess(np.zeros_like(self.low)) + FEW * self.size
+        excess = self.excess(np.zeros_like(self.low)) + FEW * self.size * self.rounded
         return float(excess.max(initial=0.0)) * (1.0 + FEW)
 
     def excess(self, F: Array) -> Array:
@@ -515,25 +518,31 @@ class Intervals:
 
     def scaled(self, factor: float | Array) -> Intervals:
         """All ends multiplied by powers of two; those that underflow are rounded outward."""
-        return Intervals(
-            -_product_rounded_up(-self.low, factor), _product_rounded_up(self.high, factor)
-        )
+        low, high = -_product_rounded_up(-self.low, factor), _product_rounded_up(self.high, factor)
+        exact = np.array_equal(low / factor, self.low) and np.array_equal(high / factor, self.high)
+        return Intervals(low, high, self.rounded or not exact)
 
     def widened(self, radius: float) -> Intervals:
         """Both ends moved outward by the radius, and rounded as in ``around``."""
-        return Intervals(-_sum_rounded_up(-self.low, radius), _sum_rounded_up(self.high, radius))
+        return self._summed(-radius, radius)
 
     def moved(self, shift: float | Array) -> Intervals:
         """All ends moved by a number for each output, and rounded as in ``around``."""
-        return Intervals(-_sum_rounded_up(-self.low, -shift), _sum_rounded_up(self.high, shift))
+        return self._summed(shift, shift)
+
+    def _summed(self, low: float | Array, high: float | Array) -> Intervals:
+        ends = -_sum_rounded_up(-self.low, -low), _sum_rounded_up(self.high, high)
+        inward = _sum_rounded_up(self.low, low), -_sum_rounded_up(-self.high, -high)
+        exact = all(np.array_equal(a, b) for a, b in zip(ends, inward, strict=True))
+        return Intervals(*ends, self.rounded or not exact)
 
     def restrict(self, examples: Array) -> Intervals:
         """The intervals of some examples."""
-        return Intervals(self.low[examples], self.high[examples])
+        return Intervals(self.low[examples], self.high[examples], self.rounded)
 
     def column(self, j: int) -> Intervals:
         """The intervals of one output."""
-        return Intervals(self.low[:, j].copy(), self.high[:, j].copy())
+        return Intervals(self.low[:, j].copy(), self.high[:, j].copy(), self.rounded)
 
 
 def output_rows(rows: Rows) -> OutputRows:
