@@ -10,9 +10,8 @@ import numpy as np
 from marginsvm.certificate import exact
 from marginsvm.separation.design import Design
 from marginsvm.separation.program import ProgramError, Split, split
-from marginsvm.separation.proof import NONE, Face, Proof, flaw_in_floats, not_positive, prove
+from marginsvm.separation.proof import EXACT, NONE, Face, Proof, flaw_in_floats, not_positive, prove
 
-EXACT = 200_000  # numbers of a design of which integers should decide
 SIMPLEX = 4000  # numbers of one that the simplex method in integers may decide
 _UP_TO_ROUNDING = "This holds up to the rounding of X; of its numbers as they are, {}."
 
@@ -39,7 +38,7 @@ def answer(design: Design) -> Answer:
     if known.undecided:
         return known
     if n and found.separated.all():
-        proved = exactly or not len(not_positive(design, every, found.direction, None)[0] or ())
+        proved = exactly or not len(not_positive(design, every, found.direction, None)[0])
         known.separable = True if proved else None
     else:
         known.separable = False if design.equality.any() or (exactly and not known.reason) else None

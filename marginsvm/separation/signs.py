@@ -16,7 +16,7 @@ from marginsvm._typing import Array
 from marginsvm.certificate import exact
 from marginsvm.separation.design import Design, dense
 from marginsvm.separation.program import CLEAR, TINY, Split, coordinates, multiplied
-from marginsvm.separation.proof import NONE, Face, not_positive
+from marginsvm.separation.proof import Face, not_positive
 
 FINITE, PLUS, MINUS, EITHER, UNIDENTIFIED = "finite", "+inf", "-inf", "inf", "not identified"
 MOST = 300  # coefficients whose signs are looked for one by one: some seconds
@@ -78,12 +78,12 @@ class Cone:
     def signs(self, w: tuple[Array, Array]) -> Array | None:
         """The signs of a direction that is in the cone; if it is not, rows that say so join T."""
         bad, signs = not_positive(self.design, self.every, w, self.face)
-        new = np.setdiff1d(NONE if bad is None else bad, self.at)[: 4 * len(self.z)]
+        new = np.setdiff1d(bad, self.at)[: 4 * len(self.z)]
         if len(new):
             self.look_at(np.union1d(self.at, new))
         if self.face is None:
             signs = np.where(np.abs(w[0]) > TINY * np.abs(w[0]).max(), signs, 0.0)
-        return None if bad is None or len(bad) else signs
+        return None if len(bad) else signs
 
     def sign(self, j: int, seen: set[int], few: bool) -> int | None:
         """1 or -1 if a column has this sign in the whole cone; 0: either; None: unknown.
