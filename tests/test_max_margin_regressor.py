@@ -355,6 +355,16 @@ def test_hostile_problems_end_with_certificates_that_hold(first):
 # Claims: what is false is refused.
 
 
+def test_a_norm_below_zero_is_refused(rng):
+    """Also one that is below it by less than any rounding."""
+    X, _ = line(rng)
+    reg = MaxMarginRegressor(epsilon=1.0).fit(X, np.zeros(40))
+    assert (reg.norm_, reg.objective_) == (0.0, 0.0)
+    claim(reg, upper=-1e-30)
+    for exact in (False, True):
+        assert "norm does not hold" in check_certificate(reg, X, np.zeros(40), exact=exact).reason
+
+
 def test_false_objectives_are_refused(rng):
     X, y = line(rng)
     reg = MaxMarginRegressor().fit(X, y)

@@ -199,6 +199,8 @@ def lies(estimator, rng, number):
 
 def contradicts(claim, best):
     """Whether an accepted certificate contradicts the bounds of a good fit."""
+    if best.reading == "norm" and best.violation > 0.0 and best.widened_bound != best.lower:
+        return claim.upper < best.widened_bound * (1 - 1e-12)  # of equally wide tubes
     return claim.lower > best.upper * (1 + 1e-12) or claim.upper < best.lower * (1 - 1e-12)
 
 

@@ -371,7 +371,7 @@ class _OfNorms(_Check):
         proved = infeasible and not found.spec.is_soft and self.refuted()
         wide = not found.spec.is_soft and _is_number(claim.violation)
         widening = claim.violation if wide else 0.0
-        self.refuse(claim.upper, lambda x: float(norm - x) / float(x or 1), "norm does not hold")
+        self.refuse(claim.upper, lambda x: float((norm - x) / abs(x or 1)), "norm does not hold")
         self.refuse(claim.violation, lambda x: (violation - x) / size, "violation does not hold")
         if not infeasible:
             self.refuse(claim.lower, lambda x: self.short(x, 0), "norm_bound does not hold")
