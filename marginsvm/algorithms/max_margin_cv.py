@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from copy import copy
+import warnings
 from dataclasses import field, replace
+from functools import partial
 from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import (
@@ -18,25 +20,22 @@ from sklearn.utils.metadata_routing import (
     _routing_enabled,
     process_routing,
 )
+from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import (
+    _check_method_params,
     _check_sample_weight,
     check_array,
     column_or_1d,
 )
 
 from marginsvm._typing import Array
-from marginsvm.algorithms.folds import (
-    FOLD_GAP,
-    Fold,
-    FoldScores,
-    check_folds,
-    scores_of_folds,
-)
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
-from marginsvm.algorithms.max_margin_path import costs_in_order, gammas_in_order, with_cost
-from marginsvm.algorithms.scoring import Scoring
+from marginsvm.algorithms.max_margin_path import (
+    along_costs,
+    costs_in_order,
+    gammas_in_order,
+)
 from marginsvm.certificate.certificate import StatesMargin
-from marginsvm.certify.spec import ProblemSpec
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.kernel_function import kernel_with
 from marginsvm.estimator.objects import as_objects
@@ -47,13 +46,18 @@ from marginsvm.estimator.training_set import TrainingSet, training_set
 from marginsvm.estimator.weights import ClassWeights
 from marginsvm.problem.matrix import canonical
 
-# Parameters that are those of the single fits as well.
-_SHARED = (
+# Parameters that are those of the single fits as well, and those of the fit to all examples.
+SHARED = (
     "loss", "class_weight", "fit_intercept", "kernel", "gamma", "degree", "coef0", "kernel_params",
     "cache_size",
 )  # fmt: skip
-# Parameters of the fit to all examples.
-_OWN = ("tol", "max_iter", "verbose")
+OWN = ("tol", "max_iter", "verbose")
+# Relative gap at which the fits of folds end, unless that of the fit to all examples is larger.
+# Slacks, and with them margins, are then off by a few per cent of the root mean square of the
+# slacks, at most. Of n held-out examples, those so near the boundary change sides in both
+# directions, which changes the score by less than its sampling error, a multiple of 1 / sqrt(n).
+FOLD_GAP = 1e-3
+MAX_EXAMPLES = 9000  # whose kernel matrix, with a copy of a part, takes 1 GB
 
 
 @with_parameters
@@ -70,9 +74,8 @@ class MaxMarginClassifierCV(
     In each fold, the soft margins of all values of C are fitted and scored on the held-out
     examples. The model is that of :class:`MaxMarginClassifier` with the best C on all examples,
     bit for bit, with its certificate. This is faster than a grid search: a fold goes from small C
-    to large, and starts each fit at the last solution;
-    Gram matrices and norms are computed once. With a kernel and two classes, all folds and values
-    of C share kernel values in float32, those of examples that may decide, for each gamma.
+    to large, and starts each fit at the last solution. All folds and values of C share a kernel
+    matrix for each gamma, of up to 9,000 examples.
 
     Parameters
     ----------
@@ -91,12 +94,11 @@ class MaxMarginClassifierCV(
         Folds. None means five and an integer its number of stratified folds, without shuffling.
     scoring : str or callable
         The name of one of scikit-learn's scores, or ``scorer(estimator, X, y)``; None means
-        accuracy. A scorer gets an estimator that knows ``decision_function`` and ``predict`` of
-        the held-out examples only.
+        accuracy. With a kernel, a scorer gets the held-out examples' values with the others, and
+        an estimator with ``kernel="precomputed"``.
     tol : float
         Relative gap between the certified bounds of the model (dimensionless). The fits in folds
-        end at a gap of 1e-3 (or ``tol``, if it is larger), or when Newton's steps reduce the
-        objective by less than this share.
+        end at a gap of 1e-3 (or ``tol``, if it is larger).
     max_iter : int
         Rounds of the fit to all examples.
     n_jobs : int
@@ -121,7 +123,7 @@ class MaxMarginClassifierCV(
     best_score_ : float
         The mean score of ``C_`` (units of the score; dimensionless for accuracy).
     fold_gaps_ : ndarray of shape (n_folds, n_Cs), or with gammas (n_folds, n_gammas, n_Cs)
-        Relative gaps, without rounding errors, at which the fits in folds ended.
+        Relative gaps between the certified bounds at which the fits in folds ended.
     best_estimator_ : MaxMarginClassifier
         The fit to all examples, from which the other attributes are taken.
     margin_ : float
@@ -203,11 +205,11 @@ class MaxMarginClassifierCV(
         """
         _raise_for_params(params, self, "fit")
         refuse_foreign(type(self).__name__, X)
-        model = MaxMarginClassifier(**{name: getattr(self, name) for name in _SHARED})
+        model = MaxMarginClassifier(**{name: getattr(self, name) for name in SHARED})
         training = training_set(model, X, y, sample_weight)  # all that can be wrong with the data
         found = self._searched(model, training, X, y, sample_weight, params)
         if self.refit:
-            own = {"C": found["C_"], **{name: getattr(self, name) for name in _OWN}}
+            own = {"C": found["C_"], **{name: getattr(self, name) for name in OWN}}
             own |= {} if self.gammas is None else {"gamma": found["gamma_"]}
             best = model.set_params(**own).fit(X, y, sample_weight=sample_weight)
             fitted = {name: value for name, value in vars(best).items() if name.endswith("_")}
@@ -228,45 +230,45 @@ class MaxMarginClassifierCV(
         """Fitted attributes that say which C is best."""
         from sklearn.model_selection import check_cv  # takes a tenth of a second
 
-        requires = model._algorithm().requires
-        problem = training.problem(ProblemSpec.of(model), requires)
-        with_cost(model, problem, float(costs_in_order(self.Cs, problem)[0]))  # can there be one?
         X, y, weight = _validated(self.kernel, X, y, sample_weight)
+        split, of_scores = self._routed(sample_weight, params)
+        everyone = np.arange(len(y))  # folds may be given as masks
+        cv = check_cv(self.cv, y, classifier=True)
+        splits = [(everyone[train], everyone[test]) for train, test in cv.split(X, y, **split)]
+        model = clone(model).set_params(tol=max(self.tol, FOLD_GAP), max_iter=self.max_iter)
         if self.class_weight != "balanced":  # which each fold is by itself
             weight = ClassWeights.of(self.class_weight, y, weight).applied(y, weight)
-        cv = check_cv(self.cv, y, classifier=True)
-        split, scoring = self._routed(sample_weight, params)
-        everyone = np.arange(len(y))  # folds may be given as masks
-        splits = [(everyone[train], everyone[test]) for train, test in cv.split(X, y, **split)]
-        check_folds([train for train, _ in splits], y, weight)
-        scorer = Scoring(self.scoring and get_scorer(self.scoring), scoring, y)
-        Cs, found = [], []
+            model.set_params(class_weight=None)
+        _check_folds([train for train, _ in splits], y, weight)
         gammas = [training.kernel.gamma] if self.gammas is None else gammas_in_order(self)
+        scorer = self.scoring and get_scorer(self.scoring)
+        Cs, found = [], []
         for gamma in gammas:
-            in_folds = _for_folds(model, gamma, self)
-            if self.gammas is not None:
-                given = replace(training, kernel=kernel_with(in_folds, gamma))
-                problem = given.problem(ProblemSpec.of(in_folds), requires)
-            Cs.append(costs_in_order(self.Cs, problem))
-            folds = [Fold(in_folds, X, y, weight, *split) for split in splits]
-            found.append(scores_of_folds(folds, Cs[-1], scorer, self.n_jobs))
-        chosen = self._chosen(np.array(gammas), np.array(Cs), found)
-        return {**training.features, "classes_": training.classes, **chosen}
-
-    def _chosen(self, gammas: Array, Cs: Array, found: list[list[FoldScores]]) -> dict[str, Any]:
-        """Fitted attributes, from the scores for each gamma and fold."""
-        scores, gaps = (
-            np.swapaxes([[getattr(fold, name) for fold in folds] for folds in found], 0, 1)
-            for name in ("scores", "gaps")
-        )
+            kernel, data = kernel_with(self, gamma) if gamma else training.kernel, X
+            model.set_params(kernel=self.kernel, gamma=gamma or self.gamma)
+            Cs.append(costs_in_order(self.Cs, model, replace(training, kernel=kernel)))
+            if self.kernel not in ("linear", "precomputed") and len(y) <= MAX_EXAMPLES:
+                data = kernel(X, X)
+                model.set_params(kernel="precomputed", kernel_params=None)
+            work = delayed(partial(_scored, clone(model), data, y, weight, Cs[-1], scorer))
+            with warnings.catch_warnings():  # of the fit to all examples only
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                folds = Parallel(n_jobs=self.n_jobs)(
+                    work(train, test, _check_method_params(y, of_scores, test))
+                    for train, test in splits
+                )
+            found.append(folds)
+        scores, gaps = np.array(found).transpose(2, 1, 0, 3)
+        costs = np.array(Cs)
         mean = np.nanmean(scores, axis=0)
         i, j = np.unravel_index(int(np.nanargmax(mean)), mean.shape)
-        chosen: dict[str, Any] = {"C_": float(Cs[i, j]), "best_score_": float(mean[i, j])}
+        chosen: dict[str, Any] = {"C_": float(costs[i, j]), "best_score_": float(mean[i, j])}
         if self.gammas is None:
-            Cs, scores, gaps = Cs[0], scores[:, 0], gaps[:, 0]
+            costs, scores, gaps = costs[0], scores[:, 0], gaps[:, 0]
         else:
             chosen |= {"gamma_": float(gammas[i]), "gammas_": gammas}
-        return {**chosen, "Cs_": Cs, "scores_": scores, "fold_gaps_": gaps}
+        chosen |= {"Cs_": costs, "scores_": scores, "fold_gaps_": gaps}
+        return {**training.features, "classes_": training.classes, **chosen}
 
     def _routed(self, sample_weight: Any, params: dict[str, Any]) -> tuple[dict, dict]:
         """Parameters for the splitter, and for the scorer."""
@@ -328,10 +330,45 @@ def _validated(kernel: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Ar
     return canonical(X), column_or_1d(y), weight
 
 
-def _for_folds(model: MaxMarginClassifier, gamma: float, search: Any) -> MaxMarginClassifier:
-    """The model of folds: less precise, and with the kernel that all examples together give."""
-    model = copy(model).set_params(tol=max(search.tol, FOLD_GAP), max_iter=search.max_iter)
-    if model.class_weight != "balanced":
-        model.set_params(class_weight=None)  # it is in the weights of the examples
-    model._gamma = gamma
-    return model.set_params(gamma=gamma) if gamma else model
+def _check_folds(parts: list[Array], y: Array, weight: Array | None) -> None:
+    """Refuse folds whose training part is of one class, before any of them is fitted."""
+    counted = np.ones(len(y), bool) if weight is None else weight > 0.0
+    for i, train in enumerate(parts):
+        labels = np.unique(y[train][counted[train]]).tolist()
+        if len(labels) < 2:
+            smallest = np.unique(y[counted], return_counts=True)[1].min()
+            raise ValueError(
+                f"fold {i + 1} of {len(parts)} leaves examples of {len(labels)} class {labels} to "
+                f"train on, of 2 or more (the smallest class has {smallest} of positive weight in "
+                "all): pass folds as cv that leave some of each class to train on, or give C "
+                "yourself, to MaxMarginClassifier, which needs no folds"
+            )
+
+
+def _scored(
+    model: MaxMarginClassifier,
+    X: Any,
+    y: Array,
+    weight: Array | None,
+    Cs: Array,
+    scorer: Any,
+    train: Array,
+    test: Array,
+    params: dict[str, Any],
+) -> tuple[list[float], list[float]]:
+    """Scores on the test part of fits to the training part, and their gaps, for each C."""
+    given = model.kernel == "precomputed"
+    X_test, X_train = (X[np.ix_(part, train)] if given else X[part] for part in (test, train))
+    weight, scores, gaps = None if weight is None else weight[train], [], []
+    for fit in along_costs(model, X_train, y[train], weight, Cs):
+        if scorer is None:  # accuracy, without the checks of scikit-learn's
+            right, m = (
+                fit.predict(X_test) == y[test],
+                params.get("sample_weight", np.ones(len(test))),
+            )
+            with np.errstate(invalid="ignore"):  # no weight: no score
+                scores.append(float(np.divide(right @ m, np.sum(m))))
+        else:
+            scores.append(float(scorer(fit, X_test, y[test], **params)))
+        gaps.append(fit.gap_)
+    return scores, gaps

@@ -8,49 +8,37 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import KERNEL_PARAMS
+from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_array
 
 from marginsvm._typing import Array
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
-from marginsvm.certify.spec import ProblemSpec
-from marginsvm.estimator.results import Fitted
 from marginsvm.estimator.training_set import TrainingSet, training_set
-from marginsvm.fit import Progress, play
-from marginsvm.fit.play import begin
-from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.problem.threads import single_threaded_blas
 
 # Ends of the grid, as multiples of 1 / r^2, where r^2 is the mean squared distance of an example
 # from the mean of all. At the upper end, of n examples, features count that spread over
 # r / sqrt(2e6 n) or more: in raw data, few features in large units make up r, and others decide.
-_HIGH = 1e6
+HIGH = 1e6
 # Below 1 / (2 n r^2) the solution is the difference of the class means, whatever C. Of many
 # examples, at 1e-3 / r^2 still only the directions count in which all spread most: 2e-3 n of them
 # at most, as the eigenvalues of the second moments sum to n r^2.
-_LOW = 1e-3
+LOW = 1e-3
+SOME = 2000  # examples whose kernel values stand for those of all
 
 
-def grid_of_costs(problem: KernelMatrixAdapter, number: int) -> Array:
-    """Values of C in geometric progression, placed by how far the examples lie from their mean.
+def costs_in_order(Cs: Any, model: MaxMarginClassifier, training: TrainingSet) -> Array:
+    """The values of C that ``Cs`` names, in ascending order.
 
     Parameters
     ----------
-    problem : KernelMatrixAdapter
-    number : int
-        How many; a single one is the middle of the range, by ratios.
-    """
-    rows = problem.rows
-    n = rows.n_examples if rows.weights is None else float(rows.weights.sum())
-    low, unit = max(_LOW, min(0.5 / n, 1.0)), problem.mean_square or 1.0
-    if number == 1:
-        return np.array([np.sqrt(low * _HIGH)]) / unit
-    return np.geomspace(low, _HIGH, number) / unit
-
-
-def costs_in_order(Cs: Any, problem: KernelMatrixAdapter | None) -> Array:
-    """The values of C that ``Cs`` names, in ascending order.
+    Cs : int or array-like
+        How many, in geometric progression (a single one: the middle of the range), or the values.
+    model, training : MaxMarginClassifier and TrainingSet
+        The examples, and their kernel.
 
     Raises
     ------
@@ -58,8 +46,11 @@ def costs_in_order(Cs: Any, problem: KernelMatrixAdapter | None) -> Array:
         If they are not positive and finite.
     """
     if np.ndim(Cs) == 0:
-        assert problem is not None
-        return grid_of_costs(problem, int(Cs))
+        mean_square, n = spread(model, training)
+        low, unit = max(LOW, min(0.5 / n, 1.0)), mean_square or 1.0
+        if Cs == 1:
+            return np.array([np.sqrt(low * HIGH)]) / unit
+        return np.geomspace(low, HIGH, int(Cs)) / unit
     given = check_array(Cs, ensure_2d=False, dtype=np.float64, ensure_all_finite=False)
     if given.ndim != 1 or not (np.isfinite(given).all() and (given > 0.0).all()):
         raise ValueError(
@@ -67,6 +58,25 @@ def costs_in_order(Cs: Any, problem: KernelMatrixAdapter | None) -> Array:
             "margin, C=inf, is MaxMarginClassifier's default"
         )
     return np.unique(given)
+
+
+def spread(model: MaxMarginClassifier, training: TrainingSet) -> tuple[float, float]:
+    """Mean squared distance of the examples from their mean, or from 0, and their number.
+
+    With a kernel, some examples stand for all.
+    """
+    X, m = training.X, training.rows.weights
+    m = np.ones(X.shape[0]) if m is None else m
+    n, balanced = float(m.sum()), training.rows.balanced
+    if model.kernel != "linear":
+        some = np.unique(np.linspace(0, len(m) - 1, min(len(m), SOME)).astype(int))
+        given, m = model.kernel == "precomputed", m[some] / m[some].sum()
+        K = X[np.ix_(some, some)] if given else training.kernel(X[some], X[some])
+        return max(float(m @ np.diag(K) - balanced * (m @ K @ m)), 0.0), n
+    mean = (X.T @ (m / n)) * balanced
+    if sp.issparse(X):
+        return max(float(m @ row_norms(X, squared=True) / n - mean @ mean), 0.0), n
+    return float(m @ row_norms(X - mean, squared=True) / n), n
 
 
 def gammas_in_order(search: Any) -> Array:
@@ -90,14 +100,6 @@ def gammas_in_order(search: Any) -> Array:
             "value, or 'scale', is gamma"
         )
     return np.unique(given)
-
-
-def with_cost(
-    model: MaxMarginClassifier, problem: KernelMatrixAdapter, C: float
-) -> KernelMatrixAdapter:
-    """The problem in which slack has this price, and the loss of the model."""
-    soft = problem.with_C(C)
-    return soft.with_hinge_loss() if model.loss == "hinge" else soft
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,35 +144,13 @@ class MarginPath:
     n_iter: Array
 
 
-def certified_path(
-    model: MaxMarginClassifier,
-    problem: KernelMatrixAdapter,
-    Cs: Array,
-    before: Progress | None = None,
-) -> Iterator[tuple[KernelMatrixAdapter, Progress, str]]:
-    """Fits for one C after another, each from the solution before it.
-
-    Parameters
-    ----------
-    model : MaxMarginClassifier
-        Its algorithm and when a fit ends.
-    problem : KernelMatrixAdapter
-        With any C.
-    Cs : ndarray of shape (n_Cs,)
-    before : Progress, default=None
-        Progress of an earlier fit of these examples, to begin with.
-
-    Yields
-    ------
-    problem, progress, status
-        The problem with that C, and how its fit has ended.
-    """
-    algorithm, stopping = model._algorithm(), model._stopping()
+def along_costs(
+    model: MaxMarginClassifier, X: Any, y: Any, weight: Array | None, Cs: Array
+) -> Iterator[MaxMarginClassifier]:
+    """A model that is fitted for each C in turn, from its last solution."""
+    model = clone(model).set_params(warm_start=True)
     for C in Cs:
-        soft = with_cost(model, problem, float(C))
-        outcome = play(algorithm, soft, stopping, resume=begin(algorithm, soft, before))
-        before = outcome.progress
-        yield soft, before, outcome.status
+        yield model.set_params(C=float(C)).fit(X, y, sample_weight=weight)
 
 
 def margin_path(
@@ -229,17 +209,22 @@ def margin_path(
     model = MaxMarginClassifier(**params)
     model._validate_params()
     training = training_set(model, X, y, sample_weight)
-    algorithm = model._algorithm()
-    problem = training.problem(ProblemSpec.of(model), algorithm.requires)
-    with single_threaded_blas():
-        costs = costs_in_order(Cs, problem)
-        found = [
-            Fitted(algorithm, soft, training, progress).attributes(status)
-            for soft, progress, status in certified_path(model, problem, costs)
-        ]
-    path = _collected(costs, found, training)
-    if any(fit["certificate_"].status != "certified" for fit in found):
-        late = costs[path.gaps > model.tol].tolist()
+    costs, found = costs_in_order(Cs, model, training), []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # there is one for all
+        for fit in along_costs(model, X, y, sample_weight, costs):
+            if model.kernel == "linear":
+                coef = fit.coef_
+            else:
+                coef = np.zeros((len(fit.dual_coef_), training.n_given))
+                coef[:, fit.support_] = fit.dual_coef_
+            weights = fit.certificate_.weights
+            n_support = len(np.unique(weights.nonzero()[0]))
+            bounds = fit.margin_, fit.margin_bound_, fit.gap_
+            found.append((coef, fit.intercept_, *bounds, n_support, fit.n_iter_))
+    path = MarginPath(costs, *map(np.array, zip(*found, strict=True)))
+    late = costs[path.gaps > model.tol].tolist()
+    if late:
         warnings.warn(
             f"margin_path: the gap is above tol={model.tol:g} for C in {late}; a larger max_iter "
             "or tol may help, or leave out the largest C",
@@ -247,25 +232,3 @@ def margin_path(
             stacklevel=2,
         )
     return path
-
-
-def _collected(costs: Array, found: list[dict[str, Any]], training: TrainingSet) -> MarginPath:
-    def of(name: str) -> Array:
-        return np.array([fit[name] for fit in found])
-
-    certificates = of("certificate_")
-    lower, upper, gaps = np.array([(c.margin, c.margin_bound, c.gap) for c in certificates]).T
-    weights = [certificate.weights for certificate in certificates]
-    coefs = [_coefficients(fit, training) for fit in found]
-    n_support = np.array([len(np.unique(q.nonzero()[0])) for q in weights])
-    found_at = of("intercept_"), lower, upper, gaps, n_support, of("n_iter_")
-    return MarginPath(costs, np.array(coefs), *found_at)
-
-
-def _coefficients(fit: dict[str, Any], training: TrainingSet) -> Array:
-    if "coef_" in fit:
-        return np.asarray(fit["coef_"])
-    dual = fit["dual_coef_"]
-    coef = np.zeros((len(dual), training.n_given))
-    coef[:, fit["support_"]] = dual
-    return coef
