@@ -5,16 +5,15 @@ from marginsvm._version import __version__ as __version__
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
 from marginsvm.algorithms.max_margin_cv import MaxMarginClassifierCV
 from marginsvm.algorithms.max_margin_outliers import MaxMarginOutlierDetector
-from marginsvm.algorithms.max_margin_path import MarginPath, margin_path
+from marginsvm.algorithms.max_margin_path import margin_path
 from marginsvm.algorithms.max_margin_regressor import MaxMarginRegressor
-from marginsvm.audit import Audit, audit
+from marginsvm.audit import audit
 from marginsvm.certificate.certificate import Certificate
-from marginsvm.certificate.check import CertificateCheck, check_certificate
+from marginsvm.certificate.check import check_certificate
 from marginsvm.certificate.proof_files import save_proof
-from marginsvm.cost_display import CostCurveDisplay
-from marginsvm.display import MarginPathDisplay, SeparationDisplay
+from marginsvm.display import CostCurveDisplay, MarginPathDisplay, SeparationDisplay
 from marginsvm.dual_state import DualStateMixin
-from marginsvm.many import ManyFits, ManyScores, cross_val_many, fit_many
+from marginsvm.many import cross_val_many, fit_many
 from marginsvm.papers.accelerated import AcceleratedPerceptron
 from marginsvm.papers.adaptive_sampling import AdaptiveSamplingKernelClassifier
 from marginsvm.papers.dual_lp import DualLpPerceptron
@@ -34,15 +33,13 @@ from marginsvm.papers.von_neumann import PerceptronVonNeumann
 from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.schedules import GrowthSchedule, NesterovSchedule, PowerSchedule, theory_draws
 from marginsvm.separation import Separability, check_separability
-from marginsvm.separation.check import SeparabilityCheck, check_separability_proof
+from marginsvm.separation.check import check_separability_proof
 
 __all__ = [
     "AcceleratedPerceptron",
     "AdaptiveSamplingKernelClassifier",
-    "Audit",
     "BatchPerceptron",
     "Certificate",
-    "CertificateCheck",
     "CostCurveDisplay",
     "DualLpPerceptron",
     "DualLpRegressor",
@@ -51,9 +48,6 @@ __all__ = [
     "KernelMatrixAdapter",
     "KernelPerceptron",
     "LpPerceptron",
-    "ManyFits",
-    "ManyScores",
-    "MarginPath",
     "MarginPathDisplay",
     "MaxMarginClassifier",
     "MaxMarginClassifierCV",
@@ -67,7 +61,6 @@ __all__ = [
     "PowerSchedule",
     "PrimalMirrorDescent",
     "Separability",
-    "SeparabilityCheck",
     "SeparationDisplay",
     "SmoothedKernelPerceptron",
     "VonNeumannClassifier",

@@ -12,7 +12,7 @@ ROOT = Path(marginsvm.__file__).parent
 # Rooms of one line know nothing of each other. Some of these are still to be built.
 ROOMS = """
 verify
-separation dask display cost_display many audit testing
+separation dask display many audit testing
 algorithms
 papers
 extend

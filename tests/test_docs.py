@@ -21,6 +21,11 @@ from sklearn.base import BaseEstimator
 
 import marginsvm
 from marginsvm import extend, kernels, sources
+from marginsvm.algorithms.max_margin_path import MarginPath
+from marginsvm.audit import Audit
+from marginsvm.certificate.check import CertificateCheck
+from marginsvm.many import ManyFits, ManyScores
+from marginsvm.separation.check import SeparabilityCheck
 from marginsvm.testing import check_algorithm
 
 try:
@@ -98,6 +103,12 @@ PUBLIC |= {
         sources.SvmlightBlocks,
         kernels.two_layer_relu_ntk,
         kernels.TwoLayerReluNTK,
+        Audit,
+        CertificateCheck,
+        ManyFits,
+        ManyScores,
+        MarginPath,
+        SeparabilityCheck,
         extend.Candidate,
         extend.Response,
         extend.Weights,
