@@ -163,9 +163,11 @@ def check_certificate(
     numbers: Numbers = Rationals() if exact else Floats(0.0)
     data = Data.of(estimator, X, y, sample_weight, bounds)
     try:
-        found = Reading(estimator, data, numbers)
-        rtol = (0.0 if exact else RTOL) if rtol is None else rtol
-        return (_OfNorms if reading == "norm" else _OfMargins)(found, reading, rtol).result(wrong)
+        with np.errstate(over="ignore", divide="ignore"):  # an infinite objective claims nothing
+            found = Reading(estimator, data, numbers)
+            rtol = (0.0 if exact else RTOL) if rtol is None else rtol
+            check = (_OfNorms if reading == "norm" else _OfMargins)(found, reading, rtol)
+            return check.result(wrong)
     except NoInnerProductsError as error:
         return CertificateCheck(0.0, inf, reading, inf, inf, False, str(error))
 
@@ -196,7 +198,8 @@ class _Check:
             squares = examples.squared_norms
         else:
             squares = examples.squared_dual_norms(qp.p)
-        scale, offset = float(np.sqrt(float(max(squares)))) * float(examples.radius), 0.0
+        longest = max(float(max(squares)), 0.0)  # of a kernel that is none, squares are negative
+        scale, offset = float(np.sqrt(longest)) * float(examples.radius), 0.0
         if self.found.free and examples.d is not None:
             centre = examples.mean if self.numbers.exact else examples.centre
             offset = 0.0 if centre is None else float(np.linalg.norm(centre.astype(float)))

@@ -34,6 +34,7 @@ UNFIT = 1e-6
 LOG_SCALES = (-5.0, 10.0)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what is too long claims nothing
 def confirm(algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress) -> Confirmed:
     """Publish the best model and the best weights so far, and prove what they are worth.
 

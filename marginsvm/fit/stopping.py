@@ -32,8 +32,8 @@ class Stopping:
     max_iter : int
         Number of rounds, those of a resumed fit included.
     negligible : float or None
-        Upper bound (in radii) at which a fit without a separator gives up. Before, from 1e-2 on, a
-        fit to a gap looks now and then for a proof that nothing separates. None: both at the
+        Upper bound (in radii) at which a fit without a separator gives up. Before, from 1e-2 on, it
+        looks now and then for a proof that nothing separates. None: both at the
         threshold of the problem's error model (``vanishing``).
     patience : int or None
         Rounds without progress after which a fit has stalled. Until then, a negligible upper bound
@@ -62,7 +62,7 @@ class Stopping:
             return self._status_of_error(best.fit.error(proof.proof, zero) if zero > 0.0 else 0.0)
         lower = progress.lower if progress.lower > NOISE else 0.0
         small = vanishing(problem) if self.negligible is None else self.negligible
-        if self.negligible is not None and self.goal == "gap" and self.tol > 0:
+        if self.negligible is not None and self.goal != "rounds" and self.tol > 0:
             small = max(small, WORTH_A_PROOF)
         return self._status(problem, lower, progress.upper, small, separates=True)
 

@@ -138,7 +138,8 @@ class Pocket(NamedTuple):
 
     def after(self, rows: Rows, w: Predictor, margins: Array) -> Pocket:
         """The same after another predictor with these margins was measured."""
-        mistakes = float(rows.weighted(margins.reshape(rows.shape) <= 0.0).sum())
+        right = margins.reshape(rows.shape) > 0.0  # not so of what has overflowed
+        mistakes = float(rows.weighted(~right).sum())
         best = (w, mistakes) if mistakes < self.mistakes else (self.model, self.mistakes)
         return Pocket(w, float(margins.min()), *best)
 

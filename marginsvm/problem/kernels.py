@@ -415,7 +415,7 @@ class Gram:
         if scale is not None:
             self.constant, self._shift = 0.0, constant**2
         given = isinstance(X, np.ndarray | Matrix) or sp.issparse(X) or is_foreign(X)
-        self.X: Any = as_matrix(X) if given and kernel is not None else X
+        self.X: Any = as_matrix(in_floats(X)) if given and kernel is not None else X
         self.n, self.error = X.shape[0], 0.0
         self._K = X if kernel is None and scale is None else None
         self.products: Products | None = None
