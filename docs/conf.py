@@ -1,12 +1,13 @@
 """Sphinx: ``python -m sphinx -W -n docs docs/_build/html`` builds the site, offline."""
 
-import sys
+import re
 import tomllib
 from pathlib import Path
 
-import marginsvm
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
 
-sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+import marginsvm
 
 project = "marginsvm"
 version = release = marginsvm.__version__
@@ -18,30 +19,26 @@ extensions = [
     "numpydoc",
     "myst_parser",
     "sphinx_gallery.gen_gallery",
-    "site_parts",
 ]
 exclude_patterns = [
     "_build",
     "auto_examples/*.ipynb",
     "auto_examples/*.py",
     "auto_examples/*.json",
-    # for maintainers, who have the repository
-    *("architecture.md", "statements.rst"),
 ]
 
-# The API: as the docstrings say it; types are in the signatures of the source.
+# The API is as numpydoc makes it; types are in the docstrings.
 autodoc_typehints = "none"
 autosummary_generate = True
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 templates_path = ["_templates"]
-nitpick_ignore_regex = [  # of others: no inventory is fetched, so that the build needs no network
+nitpick_ignore_regex = [  # no inventory is fetched: the build needs no network
     ("py:.*", r"(numpy|scipy|sklearn|matplotlib|np|sp)\..*"),
     ("py:class", r".*Mixin|BaseEstimator|object"),
 ]
 
-# Only what takes seconds and needs no data is run; the others, tutorial_genes among them, show
-# stored results.
+# Examples that take minutes or need data show stored results.
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
@@ -53,10 +50,10 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_memory": False,
     "write_computation_times": False,
-    "min_reported_time": float("inf"),  # how long this machine took is nobody's
+    "min_reported_time": float("inf"),
     "show_signature": False,
     "remove_config_comments": True,
-    # "Examples that use it", on the page of each class and function
+    # the examples on the page of each class and function
     "doc_module": ("marginsvm",),
     "backreferences_dir": "generated/examples",
 }
@@ -80,8 +77,30 @@ html_show_sourcelink = False
 html_use_index = False  # the search and the API's page find names
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_sidebars = {"index": [], "benchmarks": []}  # they have no neighbours
+html_sidebars = {name: [] for name in ("index", "installation", "exact_solver", "separation")}
 # A heading can be linked to by its words, as page.md#its-words.
 myst_heading_anchors = 3
 html_math_renderer = "mathml"
 toc_object_entries_show_parents = "hide"
+
+
+def visit_math(translator, node):
+    """Write a formula as MathML, which browsers draw without a script from the network."""
+    block = isinstance(node, nodes.math_block)
+    formula = tex2mathml(node.astext(), as_block=block)
+    # docutils sets the subscript of an accented letter below it
+    part = r"(<m[in]>[^<]*</m[in]>|<mrow>(?:(?!</mrow>).)*</mrow>)"
+    accent = r'<mo stretchy="false">([^<]*)</mo>'
+    formula = re.sub(
+        rf"<munderover>\s*(<mi>[^<]*</mi>)\s*{part}\s*{accent}\s*</munderover>",
+        r'<msub><mover accent="true">\1<mo stretchy="false">\3</mo></mover>\2</msub>',
+        formula,
+        flags=re.DOTALL,
+    )
+    translator.body.append(f'<div class="formula">{formula}</div>' if block else formula)
+    raise nodes.SkipNode
+
+
+def setup(app):
+    """Register MathML."""
+    app.add_html_math_renderer("mathml", (visit_math, None), (visit_math, None))

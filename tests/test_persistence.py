@@ -23,7 +23,7 @@ from marginsvm import (
 )
 from marginsvm.kernels import two_layer_relu_ntk
 
-DOCS = Path(__file__).parent.parent / "docs" / "persistence.md"
+DOCS = Path(__file__).parent.parent / "docs" / "user_guide.rst"
 
 # What skops must be told to trust beside the estimator; fits to be gone on with, more of ours.
 FINISHED = {
@@ -175,6 +175,6 @@ def test_files_of_skops_say_who_wrote_them(rng, monkeypatch):
 
 
 @pytest.mark.skipif(not DOCS.exists(), reason="not in the sources' folder")
-def test_the_page_on_persistence_names_what_to_trust():
+def test_the_user_guide_names_what_to_trust():
     listed = DOCS.read_text()
-    assert all(f"`{name}`" in listed for name in FINISHED | {name_of(PowerSchedule)})
+    assert all(f"``{name}``" in listed for name in FINISHED | {name_of(PowerSchedule)})

@@ -55,7 +55,7 @@ def test_a_package_has_one_lower_bound():
 
 
 def test_the_page_on_versions_names_the_lower_bounds():
-    page = (ROOT / "docs/supported_versions.md").read_text()
+    page = (ROOT / "docs/installation.md").read_text()
     listed = dict(re.findall(r"^\| ([\w-]+) \| ([\d.]+) \|", page, re.M))
     python = project()["requires-python"].removeprefix(">=")
     assert listed.pop("Python") == python

@@ -1,4 +1,4 @@
-"""Rounds to a certified gap, of all algorithms: the tables and the picture of docs/theory.rst.
+"""Rounds to a certified gap, of all algorithms: the tables and the picture of docs/rates.rst.
 
     MARGINSVM_DATA=... python examples/benchmarks/theory.py [picture.png]
     MARGINSVM_DATA=... python examples/benchmarks/theory.py --sentences
