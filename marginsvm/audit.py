@@ -179,7 +179,7 @@ class Judged:
 
 @dataclass(frozen=True, repr=False)
 class Audit:
-    """Result of :func:`audit`.
+    """Result of :func:`~marginsvm.audit`.
 
     Attributes
     ----------

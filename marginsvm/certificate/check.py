@@ -37,7 +37,7 @@ ABSENT = object()
 
 @dataclass(frozen=True)
 class CertificateCheck(Bounds):
-    """What :func:`check_certificate` found; true if the certificate holds.
+    """What :func:`~marginsvm.check_certificate` found; true if the certificate holds.
 
     Attributes
     ----------

@@ -291,15 +291,15 @@ class DualLpPerceptron(
 
     Notes
     -----
-    ======================================  ===========================================
-    paper                                   code
-    ======================================  ===========================================
-    :math:`x_i`                             a row of the data, divided by the radius
+    =======================================  ===========================================
+    paper                                    code
+    =======================================  ===========================================
+    :math:`x_i`                              a row of the data, divided by the radius
     :math:`\alpha, v, \gamma` (Algorithm 2)  ``alpha``, ``v``, ``gamma``
-    :math:`z`                               ``z``, in ``papers/coordinates.py``
-    :math:`\theta(\alpha)`                  mirror image of a vector, see ``LpNorm.mirror``
-    :math:`L_i`                             ``problem.layout().curvature``
-    ======================================  ===========================================
+    :math:`z`                                ``z``, in ``papers/coordinates.py``
+    :math:`\theta(\alpha)`                   mirror image of a vector, see ``LpNorm.mirror``
+    :math:`L_i`                              ``problem.layout().curvature``
+    =======================================  ===========================================
 
     The certified predictor is v, which eq. (8) is about, not the sequence alpha, which the listing
     returns. Both move in one coordinate a step, but for what v has in excess: that is the multiple

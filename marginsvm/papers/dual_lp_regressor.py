@@ -200,14 +200,14 @@ class DualLpRegressor(RandomParameters, PNormParameters, PlayedRegressor, BaseEs
 
     Notes
     -----
-    ======================================  ===========================================
-    paper                                   code
-    ======================================  ===========================================
-    :math:`\mathcal{Y}_i`                   ``intervals_of(problem.rows)``
+    =======================================  ===========================================
+    paper                                    code
+    =======================================  ===========================================
+    :math:`\mathcal{Y}_i`                    ``intervals_of(problem.rows)``
     :math:`\alpha, v, \gamma` (Algorithm 2)  ``alpha``, ``v``, ``gamma``
-    :math:`\theta(\alpha)`                  mirror image of a vector, see ``LpNorm.mirror``
-    :math:`L_i`                             ``problem.layout().curvature``
-    ======================================  ===========================================
+    :math:`\theta(\alpha)`                   mirror image of a vector, see ``LpNorm.mirror``
+    :math:`L_i`                              ``problem.layout().curvature``
+    =======================================  ===========================================
 
     The norm is that of all outputs together. For ``C=inf``, each output could as well be
     fitted alone. Bounds are computed each time the number of epochs has grown by a tenth.

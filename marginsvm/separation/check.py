@@ -28,7 +28,7 @@ ROWS = 1_000_000  # numbers of a design whose rows are all taken into the proof
 
 @dataclass(frozen=True)
 class SeparabilityCheck:
-    """What :func:`check_separability_proof` found; true if the report holds.
+    """What :func:`~marginsvm.check_separability_proof` found; true if the report holds.
 
     Attributes
     ----------
