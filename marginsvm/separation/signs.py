@@ -105,8 +105,10 @@ class Cone:
                     if self.is_sum(sign, j, q):
                         return sign
                     break
-                v = multiplied(self.F, (part * self.z - rest / length)[:, None])
-                signs = self.signs((v[0][:, 0], v[1][:, 0]))
+                w, kept = np.zeros((2, len(self.F))), self.found.kept
+                v = multiplied(self.F[kept], (part * self.z - rest / length)[:, None])
+                w[0, kept], w[1, kept] = v[0][:, 0], v[1][:, 0]
+                signs = self.signs((w[0], w[1]))
                 if signs is not None and signs[j]:
                     seen = seen | {int(signs[j])}
                     break
@@ -163,8 +165,19 @@ def central(design: Design, found: Split, face: Face | None) -> tuple[Array, Arr
 
 
 def least_rest(T: Array, unit: Array) -> tuple[Array, Array]:
-    """Weights q >= 0 with the least ``unit - T'q``, and that; by a working set of rows."""
+    """Weights q >= 0 with ``T'q = unit``, or the least rest: a direction of no positive row.
+
+    By a working set of rows.
+    """
     k, q = T.shape[1], np.zeros(len(T))
+    if len(T) == k:  # rows are independent: no other weights are possible
+        q = np.linalg.lstsq(T.T, unit, rcond=None)[0]
+        if q.min() < -TINY * q.max():
+            margins = np.ones(k)
+            margins[q.argmin()] -= 2 * np.maximum(q, 0.0).sum() / q.min()
+            q, v = 0 * q, np.linalg.lstsq(T, margins, rcond=None)[0]
+            return q, -v / np.sqrt(v @ v)
+        return np.maximum(q, 0.0), 0.0 * unit
     rows = np.argsort(-(T @ unit), kind="stable")[: 4 * k]
     for _ in range(100):
         found = nnls(T[rows].T, unit, maxiter=100 * sum(T.shape))[0]
