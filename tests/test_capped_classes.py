@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from helpers.battery import slow
 from helpers.claiming import changed
+from helpers.margins import imbalance
 from helpers.pairwise import pairwise
 from scipy.optimize import minimize
 from scipy.special import xlogy
@@ -22,7 +23,6 @@ from marginsvm import (
     check_certificate,
 )
 from marginsvm.certify.caps import ShareCaps
-from marginsvm.certify.distribution import imbalance
 from marginsvm.extend import softmax
 from marginsvm.kernel_matrix import make_rows
 

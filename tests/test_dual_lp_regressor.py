@@ -22,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVR
 
 from marginsvm import DualLpRegressor, check_certificate
-from marginsvm.certify.exactly.infeasible import nothing_fits
+from marginsvm.certificate.exact import refuting_weights
 from marginsvm.certify.interval_bounds import measured_fit
 from marginsvm.kernel_matrix import LinearAdapter, LpNorm
 from marginsvm.papers import coordinates as loops
@@ -495,6 +495,13 @@ def test_contradictions_are_proved(X, y):
     assert check_certificate(reg, X, y, exact=True)
 
 
+def nothing_fits(X, low, high, alpha):
+    """Whether weights near alpha prove that no scores lie in the intervals."""
+    S, gains = np.sign(alpha)[:, None], np.where(alpha > 0.0, low, -high)
+    found = refuting_weights(X, S, np.abs(alpha), intercept=False, gains=gains)
+    return found is not None
+
+
 def test_what_just_fits_is_never_called_infeasible():
     """Two equal examples, half the distance of their targets being the radius, or next to it."""
     X, y = np.ones((2, 1)), np.array([0.0, 1.0])
@@ -503,10 +510,10 @@ def test_what_just_fits_is_never_called_infeasible():
         reg = DualLpRegressor(epsilon=epsilon, fit_intercept=False, random_state=0, max_iter=200)
         assert fit(reg, X, y).feasible_ is not False
         ends = Intervals.around(y, epsilon)
-        assert not nothing_fits(X, ends.low, ends.high, alpha, intercept=False)
-    assert nothing_fits(X, y - 0.499, y + 0.499, alpha, intercept=False)
-    assert not nothing_fits(X, y, y, np.zeros(2), intercept=False)
-    assert not nothing_fits(X, y, y, -alpha, intercept=False)  # no gain
+        assert not nothing_fits(X, ends.low, ends.high, alpha)
+    assert nothing_fits(X, y - 0.499, y + 0.499, alpha)
+    assert not nothing_fits(X, y, y, np.zeros(2))
+    assert not nothing_fits(X, y, y, -alpha)  # no gain
 
 
 @pytest.mark.parametrize("exact", [False, True])

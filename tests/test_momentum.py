@@ -5,12 +5,12 @@ import pytest
 from helpers.estimators import fit, overlapping, separable
 from helpers.games import game, rounds
 from helpers.hard import chain, contradicted, corner, lopsided, within
+from helpers.margins import margin_of
 from helpers.oracle import best_margin
 from helpers.vectors import flat
 from scipy.special import expit
 
 from marginsvm import MomentumMarginClassifier, NesterovSchedule, PowerSchedule
-from marginsvm.certify.bounds import lower_bound
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
 from marginsvm.problem.responses import softmax
 
@@ -37,7 +37,7 @@ def check_theorem_3_1(data, best, n_rounds):
         t = state.t - 1  # state.measured is w_t
         if t >= 1:
             w = state.measured.vector
-            margin = lower_bound(data, w)[0]
+            margin = margin_of(data, w)
             bound = 4 * (1 + np.log(n)) * (1 + 2 * np.log(t + 1)) / (best * (t + 1) ** 2)
             short = max(short, (best - margin) / bound)
             assert margin <= best * (1 + 1e-5)

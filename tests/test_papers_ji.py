@@ -9,13 +9,13 @@ import pytest
 from helpers.estimators import overlapping, separable
 from helpers.games import game, rounds, written_out
 from helpers.hard import contradicted, corner, each_hard, lopsided, within
+from helpers.margins import margin_of
 from helpers.oracle import best_margin
 from helpers.vectors import flat
 from scipy.optimize import minimize, nnls
 from scipy.special import logsumexp
 
 from marginsvm import MaxMarginClassifier, MomentumMarginClassifier
-from marginsvm.certify.bounds import lower_bound
 from marginsvm.kernel_matrix import LinearAdapter, make_rows
 from marginsvm.papers.momentum import LOSSES
 
@@ -222,7 +222,7 @@ def test_lemmas_of_ji(loss, kind, rng):
             if loss == "exponential" and kind == "ji":
                 assert latest + from_mu >= of_mus - 2 * np.log(n) * np.log(t + 1)
                 floor = best / 2 - 4 * np.log(n) / (best * (t + 1) ** 2)
-                assert lower_bound(data, w)[0] >= floor
+                assert margin_of(data, w) >= floor
             from_mu += 0.5 * (1 / last**2 - (1 - now) / now**2) * length**2 / rho
         step = data.norm(after.w - w)  # |Z' nu_t| / (rho lambda_t), by eq. (3.3)
         from_nu += 0.5 * rho * now * step**2
@@ -252,7 +252,7 @@ def test_lemma_c_2_and_section_5_1_for_the_logistic_loss(rng):
         if (t := state.t - 1) >= 1:
             value = 0.5 * (n * 2 * data.norm(state.g) / t) ** 2
             above = max(above, (value - 0.5 * best**2) * (t + 1) ** 2)
-            margin = lower_bound(data, state.measured.vector)[0]
+            margin = margin_of(data, state.measured.vector)
             logs = 2 * distance * np.log(t + 1) + psi(np.zeros(n))
             rate = (4 + 4 * n * logs / best) / (t + 1) ** 2
             short = max(short, (best - margin) / rate)
@@ -282,7 +282,7 @@ def test_theorem_5_1_with_both_constants(kind, rng):
         best = best_margin(X, y, fit_intercept=False) / data.radius
         for state in rounds(MomentumMarginClassifier(), data, 600):
             if (t := state.t - 1) >= 1:
-                margin = np.sqrt(2) * lower_bound(data, state.measured.vector)[0]
+                margin = np.sqrt(2) * margin_of(data, state.measured.vector)
                 rate = (1 + np.log(data.n_rows)) * (1 + 2 * np.log(t + 1)) / (t + 1) ** 2
                 for constant in (4, 8):
                     assert margin >= best - constant * rate / best
@@ -299,7 +299,7 @@ def test_a_quarter_of_the_best_margin(kind, rng):
     best = best_margin(X, y, fit_intercept=False) / data.radius
     enough = 4 * np.sqrt(np.log(len(X))) / best
     for state in rounds(MomentumMarginClassifier(), data, int(2 * enough)):
-        if state.t > 1 and lower_bound(data, state.measured.vector)[0] < best / 4:
+        if state.t > 1 and margin_of(data, state.measured.vector) < best / 4:
             last = state.t - 1
     assert last > 10
     within(last, enough, "the last step with less than a quarter")

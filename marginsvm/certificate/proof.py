@@ -13,7 +13,6 @@ from math import inf
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.optimize import nnls
 
 from marginsvm._typing import Array
@@ -34,6 +33,7 @@ from marginsvm.certificate.bounded import (
 )
 from marginsvm.certificate.exact import refuting_weights
 from marginsvm.certificate.numbers import Floats
+from marginsvm.problem.kernels import distinct, keys_of
 from marginsvm.problem.quadratic_program import QuadraticProgram
 
 FLOATS = Floats()
@@ -258,7 +258,7 @@ def rows_with_weight(
 
 def _candidates(qp: QuadraticProgram, alpha: Array) -> Iterator[Array]:
     # what is far from a proof comes last: it would prove little where it is published
-    rough = qp.by_margins and float(dual(qp, alpha, FLOATS).length) > ROUGH * float(alpha.sum())
+    rough = float(dual(qp, alpha, FLOATS).length) > ROUGH * float(alpha.sum())
     if not rough:
         yield alpha
     # few rows cannot have all the weight of a share
@@ -290,24 +290,6 @@ def equal_examples(qp: QuadraticProgram, alpha: Array) -> Array | None:
     return None
 
 
-def keys_of(X: Any) -> list[Any]:
-    """What examples are equal by; objects that cannot be hashed by their identity."""
-    if X.ndim == 1:
-        return [x if getattr(x, "__hash__", None) else id(x) for x in X]
-    X = sp.csr_array(X).astype(np.float64)
-    X.sum_duplicates()
-    X.eliminate_zeros()
-    ends = zip(X.indptr, X.indptr[1:], strict=False)
-    return [(X.indices[a:b].tobytes(), X.data[a:b].tobytes()) for a, b in ends]
-
-
-def distinct(X: Any) -> sp.csr_array:
-    """A feature for each distinct example: all that is exact of a kernel that is computed."""
-    number: dict[Any, int] = {}
-    of = [number.setdefault(key, len(number)) for key in keys_of(X)]
-    return sp.csr_array((np.ones(len(of)), (np.arange(len(of)), of)), (len(of), len(number)))
-
-
 def on_few_rows(qp: QuadraticProgram, alpha: Array) -> Array | None:
     """Weights on as many rows as there are equations, for which the rows cancel in floats.
 
@@ -335,10 +317,10 @@ def on_few_rows(qp: QuadraticProgram, alpha: Array) -> Array | None:
         q = nnls(A, wanted)[0]
     except RuntimeError:  # it cycles
         return None
-    q[q < 1e-12 * q.max()] = 0.0  # rounding
-    some = np.flatnonzero(q)
     for _ in range(2):  # the last digits
+        some = np.flatnonzero(q > 1e-12 * q.max())  # others are rounding
         q[some] += np.linalg.lstsq(A[:, some], wanted - A[:, some] @ q[some], rcond=None)[0]
+    q[np.abs(q) <= 1e-12 * q.max()] = 0.0
     if not q.any() or q.min() < 0.0:
         return None
     found = np.zeros(qp.shape)

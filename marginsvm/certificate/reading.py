@@ -17,10 +17,9 @@ from marginsvm.certificate.bounded import Dual, Primal, dual, primal
 from marginsvm.certificate.exact import refuting_weights
 from marginsvm.certificate.examples import ExactFeatures, KernelMatrix
 from marginsvm.certificate.numbers import Numbers, Rationals
-from marginsvm.certificate.proof import distinct
 from marginsvm.certify.spec import ProblemSpec
 from marginsvm.problem.design import Design, mean_of
-from marginsvm.problem.kernels import Gram, Kernel
+from marginsvm.problem.kernels import Gram, Kernel, distinct
 from marginsvm.problem.matrix import as_matrix
 from marginsvm.problem.norms import LpNorm
 from marginsvm.problem.quadratic_program import (

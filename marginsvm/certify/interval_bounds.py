@@ -13,21 +13,21 @@ are points, and s times the sum of ``|q_i|`` is to be at most nu times the sum o
 An intercept that is not penalised asks for weights that sum to 0 for each output. Outputs with such
 intercepts are problems of their own, and each is measured for itself as well.
 
-Everything is in units of the problem's radius, and moved outward by its rounding error.
+Everything is in units of the problem's radius, and an estimate: rounds compute with it, and what is
+published is proved by :mod:`marginsvm.certificate`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import fsum, inf
+from typing import Any
 
 import numpy as np
 
 from marginsvm._rounding import FEW, PAIRWISE
 from marginsvm._typing import Array
 from marginsvm.certify.caps import room_below
-from marginsvm.certify.certifiable import Regression
-from marginsvm.certify.distribution import SignedWeights, sums_of_outputs
 from marginsvm.certify.interval_offsets import best_shift
 from marginsvm.certify.prices import hinge_caps, sums_of_columns
 from marginsvm.certify.tolerances import BALANCE_CORRECTIONS, IMBALANCE_SURCHARGE
@@ -86,7 +86,7 @@ class Weighed:
         return s if s < inf else 1.0
 
 
-def weighed(problem: Regression, alpha: Array) -> Weighed:
+def weighed(problem: Any, alpha: Array) -> Weighed:
     """What weights on the rows prove, whatever they are."""
     rows = output_rows(problem.rows)
     alpha, apart = rows.intervals.admissible(alpha), outputs_apart(rows)
@@ -123,20 +123,19 @@ def published_weights(proof: Weighed, rows: OutputRows) -> Array:
     return proof.vector.coef * (1.0 if rows.scales is None else rows.scales)
 
 
-def _parts(problem: Regression, vector: Vector) -> list[Weighed]:
+def _parts(problem: Any, vector: Vector) -> list[Weighed]:
     """The same of each output."""
     apart = outputs_apart(output_rows(problem.rows))
     return [_weighed(problem, of_output(problem, vector, j)) for j in apart]
 
 
-def _weighed(problem: Regression, vector: Vector) -> Weighed:
+def _weighed(problem: Any, vector: Vector) -> Weighed:
     """The same of weights that are balanced, up to rounding."""
     rows, q, off = output_rows(problem.rows), vector.coef, 0.0
     if rows.balanced:
         off = float(np.abs(sums_of_outputs(q)).sum()) * (1.0 + FEW)
     slack = 0.0 if problem.slack is None else float(np.sqrt(np.sum(problem.slack * q * q)))
-    length = problem.errors.proof_norm(SignedWeights(vector.image, q), slack)
-    length = float(np.hypot(length, slack)) * (1.0 + PAIRWISE)
+    length = float(np.hypot(problem.length(vector), slack)) * (1.0 + PAIRWISE)
     # The check counts from another origin, of examples and of the ends, see ``upper_bound``.
     length += IMBALANCE_SURCHARGE * off * problem.errors.farthest
     farthest = rows.intervals.size + float(np.abs(rows.origin).max(initial=0.0))
@@ -145,7 +144,7 @@ def _weighed(problem: Regression, vector: Vector) -> Weighed:
     return Weighed(vector, length, gain, float(np.abs(q).sum()), multiple)
 
 
-def _multiple(problem: Regression, sizes: Array) -> float:
+def _multiple(problem: Any, sizes: Array) -> float:
     """Largest factor of weights at which they and their sums are below the caps; 0: all are 0."""
     caps = hinge_caps(problem.caps)
     if not sizes.any():
@@ -214,7 +213,7 @@ class Fit:
         return max([error, *(fit.error(weights, zero) for fit, weights in parts)])
 
 
-def measured_fit(problem: Regression, vector: Predictor) -> Fit:
+def measured_fit(problem: Any, vector: Predictor) -> Fit:
     """Norm and violation of the predictor of a vector, under the best intercepts."""
     rows, F = output_rows(problem.rows), problem.scores(vector)
     b = np.zeros(rows.shape[1:])
@@ -237,11 +236,9 @@ def measured_fit(problem: Regression, vector: Predictor) -> Fit:
     )
 
 
-def _measured(
-    problem: Regression, vector: Predictor, F: Array, b: Array, j: int | None = None
-) -> Fit:
+def _measured(problem: Any, vector: Predictor, F: Array, b: Array, j: int | None = None) -> Fit:
     """The same for the scores of one output, or of all together, and given intercepts."""
-    rows, norm = output_rows(problem.rows), problem.errors.predictor_norm(vector)
+    rows, norm = output_rows(problem.rows), problem.length(vector)
 
     def of(values: Array) -> Array:
         values = np.broadcast_to(values, rows.shape)
@@ -266,14 +263,14 @@ def _measured(
     return Fit(vector, norm, violation, violation, cost, b)
 
 
-def rounding_of_scores(problem: Regression, vector: Predictor, norm: float, b: Array) -> float:
+def rounding_of_scores(problem: Any, vector: Predictor, norm: float, b: Array) -> float:
     """By how much a score of a predictor with this norm and these intercepts may be rounded."""
     rows = output_rows(problem.rows)
-    error = problem.errors.margin_error(vector, norm, 0.0) + FEW * rows.intervals.size
+    error = problem.margin_error(vector) + FEW * rows.intervals.size
     return error + (_error_of_intercepts(rows, b, moved=norm > 0.0) if rows.balanced else 0.0)
 
 
-def best_shifts(problem: Regression, F: Array) -> Array:
+def best_shifts(problem: Any, F: Array) -> Array:
     """The intercepts at which predictors of these scores cost least, one for each output."""
     rows = output_rows(problem.rows)
     price: Array | None = None
@@ -312,13 +309,18 @@ def together(norms: list[float]) -> float:
     return float(np.sqrt(fsum(x * x for x in norms))) * (1.0 + FEW)
 
 
+def sums_of_outputs(q: Array) -> Array:
+    """Sums of the weights of each output, each rounded once."""
+    return np.array([fsum(column.tolist()) for column in q.reshape(len(q), -1).T])
+
+
 def outputs_apart(rows: OutputRows) -> range:
     """Outputs that are problems of their own, where there are several; else none."""
     apart = rows.scales is not None and len(rows.shape) == 2
     return range(rows.shape[1] if apart else 0)
 
 
-def of_output(problem: Regression, vector: AnyPredictor, j: int) -> AnyPredictor:
+def of_output(problem: Any, vector: AnyPredictor, j: int) -> AnyPredictor:
     """The part of a predictor that belongs to one output."""
     coef = np.zeros_like(vector.coef)
     coef[:, j] = vector.coef[:, j]

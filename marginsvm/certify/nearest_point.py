@@ -12,7 +12,7 @@ P. Wolfe. Finding the nearest point in a polytope. Mathematical Programming, 197
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy.linalg.lapack import dpstrf
@@ -20,21 +20,15 @@ from scipy.optimize import nnls
 
 from marginsvm._rounding import Extended
 from marginsvm._typing import Array
-from marginsvm.certify.bounds import upper_bound
-from marginsvm.certify.certifiable import Certifiable, written_out
+from marginsvm.certify.certifiable import written_out
 from marginsvm.certify.corral import wolfe
 from marginsvm.certify.tolerances import (
     GRAM_RANK,
-    MAX_GRAM_ROWS,
-    MAX_SHORT_WIDTH,
     MAX_WRITTEN_OUT,
     NEAREST_POINT_TOL,
-    NEGATIVE_WEIGHT,
-    SHORTEST_PROOF,
     STIFFNESS,
     WIDE_ROW,
 )
-from marginsvm.rows import Vector
 
 
 @dataclass(frozen=True)
@@ -59,7 +53,7 @@ class NearestPoint:
 
 
 def nearest_point(
-    problem: Certifiable,
+    problem: Any,
     row_ids: Array,
     start: Array | None = None,
     free: Array | None = None,
@@ -72,7 +66,7 @@ def nearest_point(
 
     Parameters
     ----------
-    problem : Certifiable
+    problem : Any
     row_ids : ndarray of int
         Flat indices of the rows, with at least one of every group of the problem.
     start : ndarray of int or None
@@ -109,7 +103,7 @@ def nearest_point(
     return NearestPoint(q / q.sum(), b, None if features is None else w)
 
 
-def _is_worth_writing_out(problem: Certifiable, row_ids: Array, free: Array) -> bool:
+def _is_worth_writing_out(problem: Any, row_ids: Array, free: Array) -> bool:
     """Whether written-out rows have more digits, or are quicker, than their Gram matrix."""
     if len(free) and problem.width * len(row_ids) <= MAX_WRITTEN_OUT:
         return True
@@ -152,37 +146,6 @@ def _balanced_first(start: Array, group: Array, n_classes: int) -> Array:
     order = np.concatenate([start, np.arange(len(group))])
     heads = order[np.unique(group[order], return_index=True)[1][:n_classes]]
     return np.concatenate([heads, start[~np.isin(start, heads)]])
-
-
-def shortest_proof(problem: Certifiable, q: Array) -> Vector | None:
-    """Move weights that prove a negligible margin to few rows, with a norm as small as can be.
-
-    Parameters
-    ----------
-    problem : Certifiable
-    q : ndarray
-        Weights on the rows with a small ``||A^T q||``.
-
-    Returns
-    -------
-    Vector or None
-        ``A^T q`` of a balanced distribution on affinely independent rows, at most rank + 2 of
-        them. Where nothing separates, its norm is only rounding. None where its bound would not
-        be smaller, where no row has weight, or where too many rows have.
-    """
-    support = np.flatnonzero(q.ravel() > 0)
-    if len(support) == 0 or (len(support) > MAX_GRAM_ROWS and problem.width > MAX_SHORT_WIDTH):
-        return None
-    found = nearest_point(problem, support)
-    short, clear = np.zeros((2, q.size))
-    short[support], clear[support] = found.q, np.where(found.q > -NEGATIVE_WEIGHT, found.q, 0.0)
-    # without weights that are rounding the others balance exactly; of long rows they may count
-    options = [problem.combine(some, precise=True) for some in (clear, short)]
-    vector = min(options, key=partial(upper_bound, problem))
-    bound = upper_bound(problem, vector)
-    if bound <= SHORTEST_PROOF:
-        return vector
-    return vector if bound <= upper_bound(problem, problem.combine(q, precise=True)) else None
 
 
 def _rows_of_gram(G: Array) -> Array:

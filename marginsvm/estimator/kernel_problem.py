@@ -9,7 +9,6 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.certify.spec import ProblemSpec
-from marginsvm.certify.tolerances import ROUNDING_RTOL_OF_TOL
 from marginsvm.estimator.objects import first_equal, of_objects
 from marginsvm.fit import Requirements
 from marginsvm.kernel_matrix import GramAdapter
@@ -65,7 +64,6 @@ def common_arguments(
         "constant": spec.constant,
         "plan": requires.columns,
         "whole": requires.every_row,
-        "rounding_rtol": ROUNDING_RTOL_OF_TOL * spec.tol,
     }
 
 

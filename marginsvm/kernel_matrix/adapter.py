@@ -3,69 +3,74 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from marginsvm._cached import cached_property
-from marginsvm._rounding import (
-    CHAIN,
-    EXTENDED_TERMS,
-    EXTENDED_TERMS_OF_ALL,
-    LONG,
-    PAIRWISE,
-    Extended,
-    exact_inner,
-)
+from marginsvm._rounding import LONG, UNIT
 from marginsvm._typing import Array
 from marginsvm.certify.caps import Caps
-from marginsvm.certify.certifiable import (
-    Distribution,
-    ErrorModel,
-    LowestMargins,
-    OverlapChecks,
-    WrittenOut,
-)
-from marginsvm.certify.distribution import distribution_of
-from marginsvm.certify.exactly.overlap import distinct
-from marginsvm.certify.kernel_errors import KernelErrors
-from marginsvm.certify.linear_errors import LinearErrors
+from marginsvm.certify.certifiable import WrittenOut
 from marginsvm.certify.overlapping import meeting_rows
 from marginsvm.certify.prices import HingeCaps, hinge_caps
-from marginsvm.certify.tolerances import SAME_FINGERPRINT
+from marginsvm.certify.tolerances import (
+    KERNEL_RESOLUTION,
+    KERNEL_VANISHING,
+    SAME_FINGERPRINT,
+    VANISHING,
+)
 from marginsvm.kernel_matrix.single import Prepared, SingleColumns
 from marginsvm.problem import adapter as problem
 from marginsvm.problem.adapter import BestResponse as BestResponse
 from marginsvm.problem.design import Design
-from marginsvm.problem.gaussian import extended_gaussian, extended_values
-from marginsvm.problem.kernels import Kernel
+from marginsvm.problem.kernels import Kernel, distinct
 from marginsvm.problem.matrix import Csr, Dense, Matrix, on_host, support_of
 from marginsvm.problem.rows import Rows, make_rows, output_rows
 from marginsvm.problem.vector import Predictor, Vector
 
 
+class Errors(NamedTuple):
+    """What rounding leaves of lengths and margins (in radii).
+
+    Attributes
+    ----------
+    resolution : float
+        Margins up to this may be due to rounding.
+    vanishing : float
+        Upper bounds below this may be due to rounding.
+    farthest : float
+        Largest norm of an image of an example, from the origin of the images.
+    """
+
+    resolution: float
+    vanishing: float
+    farthest: float
+
+
 class KernelMatrixAdapter(problem.KernelMatrixAdapter):
-    """A problem that bounds can be computed for, see ``certify.certifiable.Certifiable``."""
+    """A problem with what the exact solver asks of it."""
 
     cheap_sums = True  # whether a sum over all rows costs no more than a pass
-    rounding_rtol = 0.0
     caps: Caps | None = None
-    errors: ErrorModel
-    overlap_checks: OverlapChecks
+    errors: Errors
     models: dict[Any, Any]
 
     def _begin(self) -> None:
         """Set what belongs to these units."""
-        self.overlap_checks, self.models, self.errors = OverlapChecks(), {}, self._error_model()
+        self.models, self.errors = {}, self._error_model()
 
     @abstractmethod
-    def _error_model(self) -> ErrorModel:
-        """How far computed lengths and margins may be off."""
+    def _error_model(self) -> Errors:
+        """What rounding leaves."""
 
     @abstractmethod
-    def published_scores(self, coef: Array, intercept: Array, few: Array | None) -> Array | None:
-        """See ``Certifiable``."""
+    def length(self, w: Predictor) -> float:
+        """Norm of a vector as a predictor, without a ridge."""
+
+    @abstractmethod
+    def margin_error(self, w: Predictor) -> float:
+        """Estimate of the rounding of margins of a vector in float64."""
 
     @abstractmethod
     def given(self, examples: Array) -> tuple[Any, Array, bool] | None:
@@ -89,19 +94,6 @@ class KernelMatrixAdapter(problem.KernelMatrixAdapter):
     def mean_square(self) -> float:
         """Mean squared norm of the examples, with their weights, in the user's units."""
         return float(np.average(self.lengths, weights=self.rows.weights)) * self.radius**2
-
-    def weights(self, w: Predictor) -> Array:
-        """Weights of a vector on the rows."""
-        return w.coef
-
-    def lowest_margins(self, w: Predictor) -> LowestMargins:
-        """Compute the margins for a lower bound, in float64, by a pass over the examples."""
-        margins = self.margins(w, precise=True)
-        return LowestMargins(w, self.rows.group_min(margins), margins)
-
-    def distribution(self, w: Vector) -> Distribution:
-        """The distribution over the rows that is published for a vector."""
-        return distribution_of(self, w)
 
     @cached_property
     def meeting(self) -> Vector | None:
@@ -166,90 +158,30 @@ class KernelMatrixAdapter(problem.KernelMatrixAdapter):
         return np.stack(images, self.output_axis)
 
 
-@dataclass(frozen=True)
-class _Features:
-    """A design, as the error model asks for it."""
-
-    design: Design
-
-    chain = CHAIN
-
-    @property
-    def mean_before_products(self) -> bool:
-        return self.design.late is None
-
-    @property
-    def extended_terms(self) -> int:
-        return EXTENDED_TERMS_OF_ALL if self.design.X.in_memory else EXTENDED_TERMS
-
-    @property
-    def extent(self) -> tuple[Array, Array] | None:
-        design = self.design
-        if design.X.factor is not None:
-            return None
-        late = np.zeros(design.d)
-        if design.centre is not None:
-            late[: len(design.centre)] = 2.0 * np.abs(design.centre)
-        return design.spread, late / design.radius
-
-    def extended_image(self, few: Array, V: Array, features: Array) -> Array:
-        design, d = self.design, self.design.X.shape[1]
-        given = features[features < d]
-        if design.centre is None:
-            X = design.X[few]
-            image = (
-                Csr(X.array[:, given]).adjoint(V) if X.sparse else V.T @ X.written_out()[:, given]
-            )
-        else:  # before the product, so that no digits are lost
-            x = design.X[few].written_out()[:, given].astype(Extended)
-            image = V.T @ (x - design.centre[given])
-        if len(given) < len(features):
-            image = np.append(image, (design.constant * V.sum(axis=0))[..., None], axis=-1)
-        return np.asarray(image / design.radius)
-
-
 class LinearAdapter(KernelMatrixAdapter, problem.LinearAdapter, WrittenOut):
     """A problem of linear predictors; images are vectors of features."""
 
-    def __init__(self, *arguments: Any, rounding_rtol: float = 0.0, **options: Any) -> None:
+    def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.rounding_rtol = rounding_rtol
         self._begin()
 
-    def _error_model(self) -> LinearErrors:
-        design = self.design
-        # the longest example, and an allowance for the rounding of the subtraction of the mean
-        centre = design.centre
-        unit = 0.0 if centre is None else float(np.sqrt(centre @ centre))
-        reach = 1.0 + 2.0 * unit / self.radius
-        return LinearErrors(
-            _Features(design),
-            self.rows,
-            self.norm_of_predictors,
-            design.d,
-            reach,
-            row_error=0.0 if design.X.factor is None else PAIRWISE * reach,
-            centre_is_far=design.near is not design.X,
-            dense=self.are_dense(),
-            rounding_rtol=self.rounding_rtol,
-        )
+    def _error_model(self) -> Errors:
+        return Errors(0.0, VANISHING, 1.0)
+
+    def length(self, w: Predictor) -> float:
+        norm = self.norm_of_predictors
+        return norm.length(norm.mirror(w.image).ravel())
+
+    def margin_error(self, w: Predictor) -> float:
+        design, offset = self.design, 0.0
+        if design.centre is not None:
+            offset = float(np.sqrt(design.centre @ design.centre)) / self.radius
+        error = UNIT * (design.additions[0] + 8) + design.rounding
+        return error * (1.0 + 2.0 * offset) * self.length(w)
 
     @property
     def width(self) -> float:
         return float(np.prod(self.image_shape))
-
-    def published_scores(self, coef: Array, intercept: Array, few: Array | None) -> Array | None:
-        """Scores in extended precision; those of all about a far mean, which costs no rounding."""
-        design = self.design
-        if few is not None:
-            X, W = design.X[few], coef.T.astype(Extended)
-            return (X.times(W) if X.sparse else X.written_out() @ W) + intercept
-        if design.late is not None or design.centre is None:
-            return None
-        self.work.add_pass()
-        mean, W = design.centre, coef.T.astype(np.float64)
-        about = np.concatenate(design.near.each(lambda X: X.times(W, LONG)))
-        return about + [exact_inner(w, mean, b) for w, b in zip(coef, intercept, strict=True)]
 
     def fingerprints(self) -> Array | None:
         lengths, X = np.sort(self.lengths), self.design.X  # known already, a first fingerprint
@@ -317,7 +249,6 @@ def in_units(like: Any, design: Design, rows: Rows, lengths: Array, radius: floa
         None,
         problem.Work(),
     )
-    other.rounding_rtol = like.rounding_rtol
     other._take_units(design, lengths * radius**2, radius)
     other.C, other.ridge = np.inf, None
     other._begin()
@@ -327,11 +258,10 @@ def in_units(like: Any, design: Design, rows: Rows, lengths: Array, radius: floa
 class GramAdapter(KernelMatrixAdapter, problem.GramAdapter):
     """A problem in the feature space of a kernel, of which only inner products are computed."""
 
-    def __init__(self, *arguments: Any, rounding_rtol: float = 0.0, **options: Any) -> None:
+    def __init__(self, *arguments: Any, **options: Any) -> None:
         self._whole = options.get("whole", True) or arguments[0] is None
-        self._divided = options.get("scale") is not None
         super().__init__(*arguments, **options)
-        self.rounding_rtol, self.cheap_sums = rounding_rtol, self._whole
+        self.cheap_sums = self._whole
         self._begin()
 
     @property
@@ -350,52 +280,22 @@ class GramAdapter(KernelMatrixAdapter, problem.GramAdapter):
         kernel = self.examples.kernel
         return kernel.dimensions(self.examples.X.shape[1]) if isinstance(kernel, Kernel) else np.inf
 
-    def _error_model(self) -> KernelErrors:
-        gram = self.examples
-        return KernelErrors(
-            self._extended_square,
-            self.rows,
-            self.radius,
-            highest=float(np.abs(gram.diagonal).max() + gram.constant**2) / self.radius**2,
-            value_error=PAIRWISE if self._divided else 0.0,
-            kernel_error=gram.error,
-            extended_values=extended_values(gram.X.array) if self._is_gaussian else 0,
-            unit_error=0.0 if gram.kernel is None else float(np.finfo(gram.diagonal.dtype).eps),
-            rounding_rtol=self.rounding_rtol,
-        )
-
-    def _extended_square(self, few: Array, V: Array) -> float:
-        """``V' (K + constant^2) V`` of extended coefficients on few examples."""
-        squared = np.sum(V * self._extended(few, few, V))
-        return squared + np.sum((self.examples.constant * V.sum(0)) ** 2)
-
-    def _extended(self, examples: Array, few: Array, V: Array) -> Array:
-        """``K[examples, few] V``, some examples at a time."""
-        size = max(1, EXTENDED_TERMS // max(1, len(few)))
-        some = (examples[i : i + size] for i in range(0, len(examples), size))
-        return np.concatenate([self._values(part, few, len(examples)) @ V for part in some])
-
     @property
-    def _is_gaussian(self) -> bool:
-        products = self.examples.products
-        return products is not None and products.gaussian and not self._divided
+    def _highest(self) -> float:
+        """Largest kernel value (in radii squared)."""
+        return float(np.abs(self.examples.squared_norms).max())
 
-    def _values(self, i: Array, j: Array, n: int) -> Array:
-        """Kernel values, in extended precision if these take no more than a second for n of i."""
-        X = self.examples.X
-        if self._is_gaussian and n * len(j) <= extended_values(X.array):
-            return extended_gaussian(on_host(X.array), i, j, self.examples.kernel.gamma)
-        return self.examples.values(i, j).astype(np.float64)
+    def _error_model(self) -> Errors:
+        # the mean is not subtracted from images
+        return Errors(KERNEL_RESOLUTION, KERNEL_VANISHING, float(np.sqrt(1.0 + self._highest)))
 
-    def published_scores(self, coef: Array, intercept: Array, few: Array | None) -> Array | None:
-        some, n = np.flatnonzero(coef.any(axis=0)), self.rows.n_examples
-        if few is None and n * len(some) > EXTENDED_TERMS_OF_ALL:
-            return None
-        examples = np.arange(n) if few is None else few
-        return self._extended(examples, some, coef[:, some].T.astype(Extended)) + intercept
+    def length(self, w: Predictor) -> float:
+        return float(np.sqrt(max(np.sum(self.rows.adjoint(w.coef) * w.image), 0.0)))
 
-    def lowest_margins(self, w: Predictor) -> LowestMargins:
-        return super().lowest_margins(self.combine(w.coef, precise=True))
+    def margin_error(self, w: Predictor) -> float:
+        gram = self.examples
+        error = UNIT * (gram.additions[0] + 8) + gram.rounding
+        return 2.0 * error * self._highest * float(np.abs(self.rows.adjoint(w.coef)).sum())
 
     @property
     def mean_square(self) -> float:

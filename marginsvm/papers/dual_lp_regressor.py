@@ -13,13 +13,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
 from marginsvm._typing import Array
-from marginsvm.certify.infeasibility import infeasibility
 from marginsvm.certify.interval_bounds import Fit, Weighed, measured_fit, weighed
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.interval_set import interval_set
 from marginsvm.estimator.parameters import PNormParameters, RandomParameters
 from marginsvm.estimator.played_regressor import PlayedRegressor
 from marginsvm.fit import Algorithm, Candidate, Progress, Stopping
+from marginsvm.fit.infeasibility import infeasibility
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.papers.dual_lp import DualLp, DualLpState
 from marginsvm.problem.rows import intervals_of

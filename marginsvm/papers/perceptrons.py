@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import StrOptions
 
 from marginsvm._typing import Array
-from marginsvm.certify.bounds import rounding_error
 from marginsvm.certify.tolerances import NEGLIGIBLE
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import parameter, with_parameters
@@ -285,7 +284,7 @@ class Mistakes(Perceptron):
     ) -> BestResponse:
         """The next misclassified row after the one that was added last."""
         visited = -1 if last is None else cast(Mistake, last.weights).visited
-        rounding = 2.0 * rounding_error(problem, w)  # of two margins
+        rounding = 2.0 * problem.margin_error(w)  # of two margins
         return problem.respond(w, response=NextMistake(visited + 1, rounding))
 
 

@@ -99,7 +99,7 @@ class Design:
     ) -> None:
         self.X, self.centre, self.constant, self.radius = X, centre, constant, radius
         self.n, self.d, self.sparse = len(X), X.shape[1] + (constant != 0.0), X.sparse
-        self.near, self.late, self.early = X, centre, early
+        self.near, self.late = X, centre
         self._lengths: dict[float, Array] = {}
         if early is not None and early.any():
             assert centre is not None
@@ -251,8 +251,9 @@ class Design:
         late = self.centre
         if not self.sparse:
             x, late = (x, None) if late is None else (x - late, None)
-        elif self.early is not None:
-            x.data, late = x.data - self.early[x.indices], self.late
+        elif late is not None:  # of features that all of them store
+            early = np.where(X[few].stored(), late, 0.0)
+            x.data, late = x.data - early[x.indices], late - early
         image, size, total = W.T @ x, abs(W).T @ abs(x), W.sum(axis=0)
         if late is not None:
             image = image - np.multiply.outer(total, late)

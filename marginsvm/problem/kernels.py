@@ -657,3 +657,21 @@ class Gram:
     def columns(self, index: Array) -> Array:
         """Inner products of some examples with all, of shape (len(index), n)."""
         return self._scaled(self.values(index))
+
+
+def keys_of(X: Any) -> list[Any]:
+    """What examples are equal by; objects that cannot be hashed by their identity."""
+    if X.ndim == 1:
+        return [x if getattr(x, "__hash__", None) else id(x) for x in X]
+    X = sp.csr_array(X).astype(np.float64)
+    X.sum_duplicates()
+    X.eliminate_zeros()
+    ends = zip(X.indptr, X.indptr[1:], strict=False)
+    return [(X.indices[a:b].tobytes(), X.data[a:b].tobytes()) for a, b in ends]
+
+
+def distinct(X: Any) -> sp.csr_array:
+    """A feature for each distinct example: all that is exact of a kernel that is computed."""
+    number: dict[Any, int] = {}
+    of = [number.setdefault(key, len(number)) for key in keys_of(X)]
+    return sp.csr_array((np.ones(len(of)), (np.arange(len(of)), of)), (len(of), len(number)))

@@ -13,7 +13,6 @@ from marginsvm.algorithms.exact.method import Turn
 from marginsvm.algorithms.exact.stage import Stage
 from marginsvm.algorithms.exact.thresholds import Portfolio
 from marginsvm.certify.candidate import Candidate
-from marginsvm.certify.infeasibility import infeasibility
 from marginsvm.certify.interval_bounds import (
     Fit,
     Weighed,
@@ -22,6 +21,7 @@ from marginsvm.certify.interval_bounds import (
     weighed,
 )
 from marginsvm.fit import Algorithm, Requirements
+from marginsvm.fit.infeasibility import infeasibility
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.problem.threads import single_threaded_blas
 from marginsvm.rows import Predictor, output_rows

@@ -112,7 +112,7 @@ class Interior(Method):
         fit = next((seen.fit for seen in self.candidates if seen.fit is not None), None)
         if fit is None:
             return 0.0
-        norm = problem.errors.predictor_norm(fit.vector)
+        norm = problem.length(fit.vector)
         return rounding_of_scores(problem, fit.vector, norm, fit.offsets)
 
     def __getstate__(self) -> dict[str, Any]:
