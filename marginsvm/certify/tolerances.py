@@ -9,14 +9,6 @@ says otherwise: in these units the sixteen digits of float64 resolve a margin do
 NOISE = 1e-14
 """A margin (in radii) that rounds may find although there is none: a few roundings of 1."""
 
-ROUNDING_RTOL_OF_TOL = 1e-2
-"""Rounding error of a bound, as a fraction of ``tol`` (relative to the bound itself), that need not
-be made smaller: it hardly changes whether the gap is below ``tol``."""
-
-WORTH_A_PASS = 10.0
-"""Factor by which a rounding error may be larger than that, where making it smaller takes as long
-as a pass."""
-
 GAP_ROUNDING = 1e-15
 """Rounding error of a relative gap (dimensionless). Added to the gap before it is compared with
 ``tol``, so that ``tol=0`` plays all rounds even where the bounds happen to be equal."""
@@ -55,8 +47,7 @@ SCALABLE_MARGIN = 1e-200
 by less may overflow."""
 
 IMBALANCE_SURCHARGE = 3.0
-"""Surcharge on an upper bound for each unit of imbalance of its weights (in radii), see
-:func:`marginsvm.certify.bounds.upper_bound`."""
+"""Surcharge on an upper bound for each unit of imbalance of its weights (in radii)."""
 
 VANISHING = 1e-9
 """Upper bound (in radii) below which it is worth looking for weights with ``A^T q`` exactly zero: a
@@ -80,13 +71,6 @@ is the rounding of both: they are sums of weights, and quotients of them."""
 BALANCE_CORRECTIONS = 4
 """Corrections of an imbalance at most: each leaves the rounding of the weights that it changes,
 which are smaller every time."""
-
-ROUNDED_IMBALANCE = 1e-12
-"""Imbalance (sum of weights; they sum to 1) that may be the rounding of some thousand weights. A
-larger one is not rounding, and is left as it is."""
-
-ABLE_WEIGHT = 100.0
-"""A weight this many times as large as the imbalance stays positive when it is corrected by it."""
 
 # The nearest point of a polytope, which proofs are made of (lengths relative to the longest row).
 
@@ -120,17 +104,6 @@ STIFFNESS = 1e4
 """Weight of the balance (dimensionless) where it is a penalty, in the guess of the first rows: the
 guess is off by about the square of its inverse, and the condition of the problem is bearable."""
 
-SHORTEST_PROOF = 1e-14
-"""Upper bound (in radii) that is all rounding. Of two such proofs, the one on fewer rows is kept,
-even if its bound is larger."""
-
-MAX_GRAM_ROWS = 4000
-"""Rows whose Gram matrix a proof may form: 128 MiB, and some seconds for its factors."""
-
-MAX_SHORT_WIDTH = 64
-"""Width of rows (numbers each) up to which more than ``MAX_GRAM_ROWS`` are handled: their products
-with the rows in use, which are hardly more than the width, stay cheap."""
-
 WIDE_ROW = 1024
 """Width of rows (numbers each), also where they are few, up to which they are written out. Longer
 ones, if longer than twice their number, are known by their Gram matrix, which is the smaller."""
@@ -153,11 +126,7 @@ LOST_TO_ROUNDING = 1e-13
 """Violation, as a fraction of the common margin, that is all rounding: no row is added for less,
 however small ``tol`` is."""
 
-# Proofs that the classes overlap.
-
-MAX_OVERLAP_EFFORT = 1e8
-"""Effort of checks whether weights prove an overlap, in products of machine words: some seconds.
-After that, no further weights are checked."""
+# Equal examples of two classes.
 
 SAME_FINGERPRINT = 1e-12
 """Difference of the fingerprints of equal examples at most, relative to the largest: the rounding
