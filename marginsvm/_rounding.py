@@ -141,7 +141,8 @@ def _is_rounded(value: Any) -> bool:
 def exact_inner(a: Array, b: Array, added: float) -> float:
     """``a b + added``, rounded once."""
     product = a * b
-    return fsum([*product, *rounding_of(product, a, b), added])
+    parts = np.concatenate([product, rounding_of(product, a, b)])
+    return fsum([*parts[np.flatnonzero(parts)].tolist(), added])
 
 
 def rounding_of(product: Array, a: Array, b: Array) -> Array:

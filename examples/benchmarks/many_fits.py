@@ -1,12 +1,12 @@
-"""Many small fits: how many a second, certified, beside loops of other fits.
+"""Many small fits: milliseconds of a fit, certified, beside loops of LinearSVC and SVC.
 
-    python examples/benchmarks/many_fits.py [--problems 10000] [--spheres 30000] [--threads 1 2]
+    python examples/benchmarks/many_fits.py [--fits 1000] [--spheres 1000]
 
-The first table is of separable problems of 100 Gaussian examples with 500 features, half of each
-class, whose means are one apart in each of the first four features; they are generated 500 at a
-time, which is not counted. The gap is the largest certified relative one. Loops of single fits take
-a part of the problems. The second table is a searchlight: spheres of 100 voxels each, 120 examples
-of two classes, six folds. Seconds are those of the processor for one thread, of the clock for two.
+The first table is of stacks of Gaussian examples, half of each class, whose means are one apart in
+each of four features: FITS problems of 60 x 30, and fewer of larger ones. The gap is the largest
+certified relative one. Loops of single fits take a part of the problems. The second table is a
+searchlight: spheres of 100 voxels each, 120 examples of two classes, six folds. All in one thread,
+in seconds of the processor.
 """
 
 import argparse
@@ -20,103 +20,85 @@ from threadpoolctl import threadpool_limits
 
 from marginsvm import MaxMarginClassifier, cross_val_many, fit_many
 
-AT_A_TIME, ALONE = 500, 200  # problems generated together, and fitted by loops
-TOL = 1e-4
+ALONE = 50  # problems that loops fit
+STACKS = ((100, 4), (60, 30), (150, 50), (500, 50), (100, 500))
 LOSSES = {
+    "squared, C = 1": {"C": 1.0},
+    "hinge, C = 1": {"C": 1.0, "loss": "hinge"},
     "hard": {},
-    "C = 1, squared": {"C": 1.0},
-    "C = 1, hinge": {"C": 1.0, "loss": "hinge"},
 }
 
 
-def problems(seed, n=AT_A_TIME):
+def problems(B, n, d):
     """Examples of some problems, and the labels of all."""
-    X = np.random.default_rng(seed).standard_normal((n, 100, 500))
-    y = np.arange(100) % 2
+    X, y = np.random.default_rng(0).standard_normal((B, n, d)), np.arange(n) % 2
     X[:, y == 1, :4] += 1.0
     return X, y
 
 
-def clock(threads):
-    """CPU seconds, which others on the machine hardly change; with threads, seconds."""
-    return time.process_time if threads == 1 else time.perf_counter
-
-
-def of_many(estimator, n_problems, now):
-    """Fits a second, the largest gap, and how many were fitted one by one."""
-    seconds, gap, alone = 0.0, 0.0, 0
-    for seed in range(n_problems // AT_A_TIME):
-        X, y = problems(seed)
-        begun = now()
-        fits = fit_many(estimator, X, y)
-        seconds += now() - begun
-        gap, alone = max(gap, float(fits.gap.max())), alone + len(fits.single)
-    return n_problems / seconds, gap, alone
-
-
-def of_loop(estimator):
-    """Fits a second, one by one."""
-    X, y = problems(0, ALONE)
-    begun = time.process_time()
-    for x in X:
-        estimator.fit(x, y)
-    return ALONE / (time.process_time() - begun)
-
-
-def peers(name, C):
+def peers(name):
     """Other fits of these problems, which have no certificate."""
+    C = 1e6 if name == "hard" else 1.0
     loss = "hinge" if "hinge" in name else "squared_hinge"
+    yield LinearSVC(loss=loss, C=C, max_iter=10_000)
     if "squared" not in name:
         yield SVC(kernel="linear", C=C)
-    yield LinearSVC(loss=loss, C=C, max_iter=10_000)
 
 
-def table_of_fits(n_problems, all_threads):
-    print(f"{n_problems} problems of 100 x 500: fits a second (largest gap; fitted one by one)")
-    for name, options in LOSSES.items():
-        estimator = MaxMarginClassifier(tol=TOL, **options)
-        for threads in all_threads:
-            with threadpool_limits(threads):
-                rate, gap, alone = of_many(estimator, n_problems, clock(threads))
-            print(f"{name:15} fit_many, {threads} thread(s)  {rate:7.0f} ({gap:.0e}; {alone})")
-        with threadpool_limits(1):  # and so are the passes of single fits
-            others = [estimator, *peers(name, options.get("C", 1e6))]
-            for other in others:
-                rate = of_loop(other)
-                print(f"{name:15} {type(other).__name__ + ', loop':22} {rate:7.0f}")
+def milliseconds(work, n):
+    """CPU milliseconds of each of n fits, and the result."""
+    begin = time.process_time()
+    found = work()
+    return 1e3 * (time.process_time() - begin) / n, found
 
 
-def table_of_spheres(n_spheres, all_threads):
+def table_of_stacks(n_fits):
+    print("| stack | fit_many, ms a fit (largest gap; one by one) | LinearSVC | SVC |")
+    print("|---|---|---|---|")
+    fit_many(MaxMarginClassifier(C=1.0), *problems(4, 20, 5))
+    for n, d in STACKS:
+        B = max(ALONE, n_fits * 1800 // max(1800, n * d))
+        X, y = problems(B, n, d)
+        for name, options in LOSSES.items():
+            if name == "hard" and d < n:  # the classes overlap
+                continue
+            estimator = MaxMarginClassifier(**options)
+            mine, fits = milliseconds(lambda e=estimator, X=X, y=y: fit_many(e, X, y), B)
+            cells = [f"{n} x {d}, {name}", f"{mine:.2f} ({fits.gap.max():.0e}; {len(fits.single)})"]
+            for peer in peers(name):
+                loop = milliseconds(
+                    lambda p=peer, X=X, y=y: [p.fit(x, y) for x in X[:ALONE]], ALONE
+                )
+                cells.append(f"{loop[0]:.2f}")
+            print(f"| {' | '.join([*cells, *['–'] * (4 - len(cells))])} |", flush=True)
+
+
+def table_of_spheres(n_spheres):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((120, 20_000)), np.arange(120) % 2
     X[y == 1, :500] += 0.3
     spheres = [rng.choice(20_000, 100, replace=False) for _ in range(n_spheres)]
-    cv = StratifiedKFold(6)
-    print(f"\nsearchlight of {n_spheres} spheres, 100 voxels, 120 examples, 6 folds")
-    for threads in all_threads:
-        with threadpool_limits(threads):
-            now = clock(threads)
-            begun = now()
-            scores = cross_val_many(MaxMarginClassifier(C=1.0), X, y, columns=spheres, cv=cv)
-            seconds = now() - begun
-        certified = np.mean(scores.status == "certified")
-        print(f"cross_val_many, {threads} thread(s): {seconds:.0f} s, {certified:.2%} certified")
-    some = spheres[: max(1, n_spheres // 1000)]
-    threadpool_limits(1)
-    for other in (LinearSVC(C=1.0, max_iter=10_000), MaxMarginClassifier(C=1.0)):
-        begun = time.process_time()
-        for sphere in some:
-            cross_val_score(other, X[:, sphere], y, cv=cv)
-        seconds = (time.process_time() - begun) * n_spheres / len(some)
-        print(f"{type(other).__name__}, loop, from {len(some)} spheres: {seconds:.0f} s")
+    cv, mine = StratifiedKFold(6), MaxMarginClassifier(C=1.0)
+    print(f"\nsearchlight of {n_spheres} spheres, 100 voxels, 120 examples, 6 folds: ms a fit")
+    spent, scores = milliseconds(
+        lambda: cross_val_many(mine, X, y, columns=spheres, cv=cv), 6 * n_spheres
+    )
+    print(f"cross_val_many: {spent:.2f}, {np.mean(scores.status == 'certified'):.2%} certified")
+    some = spheres[: max(1, n_spheres // 50)]
+    for other in (LinearSVC(C=1.0, max_iter=10_000), mine):
+        spent, _ = milliseconds(
+            lambda e=other: [cross_val_score(e, X[:, sphere], y, cv=cv) for sphere in some],
+            6 * len(some),
+        )
+        print(f"{type(other).__name__}, a loop: {spent:.2f}")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--problems", type=int, default=10_000)
-    parser.add_argument("--spheres", type=int, default=30_000)
-    parser.add_argument("--threads", type=int, nargs="*", default=[1, 2])
+    parser.add_argument("--fits", type=int, default=1000)
+    parser.add_argument("--spheres", type=int, default=1000)
     given = parser.parse_args()
     warnings.simplefilter("ignore")
-    table_of_fits(given.problems, given.threads)
-    table_of_spheres(given.spheres, given.threads)
+    with threadpool_limits(1):
+        table_of_stacks(given.fits)
+        table_of_spheres(given.spheres)
