@@ -42,9 +42,7 @@ nitpick_ignore_regex = [  # no inventory is fetched: the build needs no network
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
-    "filename_pattern": (
-        r"(quickstart|tutorial_[dst]\w+|plot_(certificate|leaderboard|separ\w+))\.py$"
-    ),
+    "filename_pattern": (r"(quickstart|tutorial_[dst]\w+|plot_(?!searchlight)\w+)\.py$"),
     "ignore_pattern": r"(^|/)_|/benchmarks/|__init__\.py",
     "within_subsection_order": "NumberOfCodeLinesSortKey",  # the simple ones first
     "download_all_examples": False,
