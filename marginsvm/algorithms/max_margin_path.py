@@ -68,15 +68,16 @@ def spread(model: MaxMarginClassifier, training: TrainingSet) -> tuple[float, fl
     X, m = training.X, training.rows.weights
     m = np.ones(X.shape[0]) if m is None else m
     n, balanced = float(m.sum()), training.rows.balanced
+    m = m / n
     if model.kernel != "linear":
         some = np.unique(np.linspace(0, len(m) - 1, min(len(m), SOME)).astype(int))
         given, m = model.kernel == "precomputed", m[some] / m[some].sum()
         K = X[np.ix_(some, some)] if given else training.kernel(X[some], X[some])
         return max(float(m @ np.diag(K) - balanced * (m @ K @ m)), 0.0), n
-    mean = (X.T @ (m / n)) * balanced
+    mean = (X.T @ m) * balanced
     if sp.issparse(X):
-        return max(float(m @ row_norms(X, squared=True) / n - mean @ mean), 0.0), n
-    return float(m @ row_norms(X - mean, squared=True) / n), n
+        return max(float(m @ row_norms(X, squared=True) - mean @ mean), 0.0), n
+    return float(m @ row_norms(X - mean, squared=True)), n
 
 
 def gammas_in_order(search: Any) -> Array:
