@@ -348,44 +348,22 @@ def _hinges(
     return w, slack
 
 
-def program(T: Array) -> tuple[Array, Array]:
-    """A direction and prices of the program, on the side with fewer unknowns.
-
-    Its dual is ``max sum u : T'(u + v) = 0, 0 <= u <= 1, v >= 0``, with q = u + v. Where rows are
-    few, margins ``T w`` take the place of q, and K, whose columns are all that is orthogonal to T,
-    that of T.
-    """
-    n, k = T.shape
-    if 2 * k <= n:
-        return _largest_support(T)
-    K = _null(T.T)
-    if not K.shape[1]:
-        return np.linalg.lstsq(T, np.ones(n), rcond=None)[0], np.zeros(n)
-    q, margins = _largest_support(K)
-    return np.linalg.lstsq(T, margins, rcond=None)[0], np.maximum(K @ q, 0.0)
-
-
-def _largest_support(M: Any, n_free: int = 0) -> tuple[Array, Array]:
-    """Prices y, and x with ``M'x = 0`` whose entries are positive where any are, else 0.
-
-    There is ``M y >= 1`` where x is 0. The last entries, if so many are free, are of any sign.
-    """
-    n, k = M.shape
-    m = n - n_free
-    ends = np.repeat([[0.0, 1.0], [-np.inf, np.inf], [0.0, np.inf]], [m, n_free, m], axis=0)
-    stack = sp.vstack if sp.issparse(M) else np.concatenate
+def program(T: Any, E: Any = None) -> tuple[Array, Array]:
+    """A direction and prices of the program: first those of T, then those of equalities."""
+    (n, k), m = T.shape, 0 if E is None else E.shape[0]
     found = linprog(
-        np.repeat([-1.0, 0.0], [m, n]),
-        A_eq=stack([M, M[:m]]).T,
-        b_eq=np.zeros(k),
-        bounds=ends,
-        options=OPTIONS | {"presolve": False},
+        np.repeat([0.0, -1.0], [k, n]),
+        A_ub=sp.hstack([sp.csr_array(-T), sp.eye_array(n)], format="csc"),
+        b_ub=np.zeros(n),
+        A_eq=sp.hstack([E, sp.csr_array((m, n))], format="csc") if m else None,
+        b_eq=np.zeros(m) if m else None,
+        bounds=np.repeat([[-np.inf, np.inf], [0.0, 1.0]], [k, n], axis=0),
+        options=OPTIONS,
     )
     if found.x is None:
         raise ProgramError("the linear program has not ended")
-    x = found.x[:n]
-    x[:m] += found.x[n:]
-    return -found.eqlin.marginals, x
+    prices = -found.ineqlin.marginals
+    return found.x[:k], np.append(prices, found.eqlin.marginals) if m else prices
 
 
 # ---- many sparse columns
@@ -408,7 +386,9 @@ def _split_sparse(design: Design, at: Array, A: Any, guess: bool) -> Split:
             w, q = 0.0 * w, 0.0 * q
         over = q > 1e-3  # far above what may be left of those that are separated
     if not over.all() and (over.any() or not w.any()):
-        w, more = _sparse_program(S, over, len(at) == n)
+        w, prices = program(S[~over], S[over])
+        more = np.zeros(len(at))
+        more[~over], more[over] = np.split(prices, [(~over).sum()])
         below = over & ~equality
         q = more + (1 + np.max(-more[below] / q[below], initial=0.0)) * np.where(over, q, 0.0)
         over = over | (more > CLEAR)
@@ -432,32 +412,6 @@ def _split_sparse(design: Design, at: Array, A: Any, guess: bool) -> Split:
     direction, q = (every[:, -2], 0.0 * every[:, -2]), q / norms
     kept, face, sums = np.delete(used, out), every[:, :-2], every[:, -1:]
     return Split(at, separated, direction, q, kept, out[:0], face, T, sums, spanned)
-
-
-def _sparse_program(S: Any, tied: Array, whole: bool) -> tuple[Array, Array]:
-    """A direction and prices of the program; those of tied rows are of any sign.
-
-    Of a whole design, most rows are eliminated at once; of a sample, the dual is quicker.
-    """
-    (n, d), T, E, q = S.shape, S[~tied], S[tied], np.zeros(S.shape[0])
-    m = T.shape[0]
-    if not whole:
-        w, x = _largest_support(sp.vstack([T, E], format="csr"), n - m)
-        q[~tied], q[tied] = x[:m], x[m:]
-        return w, q
-    found = linprog(
-        np.repeat([0.0, -1.0], [d, m]),
-        A_ub=sp.hstack([-T, sp.eye_array(m)], format="csc"),
-        b_ub=np.zeros(m),
-        A_eq=sp.hstack([E, sp.csr_array((n - m, m))], format="csc"),
-        b_eq=np.zeros(n - m),
-        bounds=np.repeat([[-np.inf, np.inf], [0.0, 1.0]], [d, m], axis=0),
-        options=OPTIONS,
-    )
-    if found.x is None:
-        raise ProgramError("the linear program has not ended")
-    q[~tied], q[tied] = -found.ineqlin.marginals, found.eqlin.marginals
-    return found.x[:d], q
 
 
 def null_vectors(S: Any, beyond: Array | None = None) -> tuple[Array, bool]:
