@@ -95,6 +95,8 @@ def visit_math(translator, node):
         formula,
         flags=re.DOTALL,
     )
+    # browsers set no space in "ln n"
+    formula = re.sub(r"<mo>&ApplyFunction;</mo>(?=\s*<m[in]>)", '<mspace width="0.17em"/>', formula)
     translator.body.append(f'<div class="formula">{formula}</div>' if block else formula)
     raise nodes.SkipNode
 
