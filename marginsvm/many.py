@@ -374,7 +374,7 @@ class Problems:
             )
         n, d = X.shape[-2:]
         self.labels, codes = np.unique(y, return_inverse=True)
-        self.X, self.codes = X.reshape(-1, n, d), codes.reshape(-1, n)
+        self.X, self.codes = np.ascontiguousarray(X).reshape(-1, n, d), codes.reshape(-1, n)
         self.of_X, self.of_y = np.arange(B) % len(self.X), np.arange(B) % len(self.codes)
         self.columns = _indices(columns, d, "columns", B)
         self.rows = _indices(rows, n, "rows", B)
