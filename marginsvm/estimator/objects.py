@@ -24,7 +24,8 @@ def as_objects(kernel: Any, X: Any) -> Array | None:
 
 def of_objects(kernel: Any, X: Array, i: Array, j: Array) -> Array:
     """Values of the kernel for objects that are given by their indices."""
-    return np.asarray(kernel(X[i[:, 0]], X[j[:, 0]]))
+    i, j = i[:, 0].astype(int), j[:, 0].astype(int)  # numbers reach kernels as floats
+    return np.asarray(kernel(X[i], X[j]))
 
 
 def first_equal(X: Array) -> Array:
