@@ -387,10 +387,12 @@ class Problems:
             if lists is not None:
                 shape[:, j] = [*map(len, lists)]
         shapes, of_shape = np.unique(shape, axis=0, return_inverse=True)
-        batches = []
+        batches, shared = [], len(self.X) == 1 and self.rows is None and self.columns is None
         for j, (n, d) in enumerate(shapes.tolist()):
             ids = np.flatnonzero(of_shape.ravel() == j)
-            size = max(1, 2**18 // (n * (d + min(n, d))))  # 2 MB stay in a processor's cache
+            # 2 MB stay in a processor's cache; inner products of shared examples, made once a batch
+            numbers = n * min(n, d) + (0 if shared else n * d)
+            size = max(1, (2**20 if shared else 2**18) // numbers)
             batches += [ids[i : i + size] for i in range(0, len(ids), size)]
         k = 1 if n_jobs is None else min(effective_n_jobs(n_jobs), len(batches))
         parts = [batches[i::k] for i in range(k)]
