@@ -116,7 +116,7 @@ def check_separability_proof(
     if report.kind == "undecided":
         raise ValueError("the report is undecided, and claims nothing that could be checked here")
     kind = FAMILIES[report.family]
-    data = data_of(kind, X, y, sample_weight, report.fit_intercept, **report.more)
+    data = data_of(kind, X, **{**report.given, "y": y, "sample_weight": sample_weight})
     status = [c.status for c in report.coefficients]
     if isinstance(kind, Pairs):
         flaw = _flaw_of_pairs(report, kind.met(data), status)

@@ -21,8 +21,6 @@ from marginsvm._typing import Array
 from marginsvm.separation.families import Data, Family
 from marginsvm.separation.signs import EITHER, FINITE, MINUS, PLUS, UNIDENTIFIED
 
-_TABLE = 8  # entries of a table of all integers between items, for each given item
-
 
 class Met(NamedTuple):
     """Who met whom: names of items, places among these, draws, and places in the report's table."""
@@ -138,14 +136,6 @@ def codes_of(items: Array) -> tuple[list[Any], Array]:
     """The different items, in order, and where each one is among these."""
     if items.dtype.kind == "f" and np.isnan(items).any():
         raise ValueError("an item is NaN")
-    if items.dtype.kind in "iu":
-        low, span = int(items.min()), int(items.max()) - int(items.min()) + 1
-        if span <= _TABLE * items.size:  # quicker than to sort
-            places = items.astype(np.int64) - items.min().astype(np.int64)
-            present = np.zeros(span, bool)
-            present[places] = True
-            codes = (np.cumsum(present) - 1)[places]
-            return [int(k) + low for k in np.flatnonzero(present)], codes
     try:
         found, codes = np.unique(items, return_inverse=True)
     except TypeError as error:

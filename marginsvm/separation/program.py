@@ -111,28 +111,12 @@ def split(design: Design, first: Array | None = None, *, guess: bool = True) -> 
         found = (_split_sparse if sp.issparse(A) else _split_dense)(design, at, A, guess)
         if chosen.all():
             return found
-        missing = _separator(design, found) if found.separated[at].all() else at[:0]
-        if not len(missing):
-            missing = _missing(design, found, chosen)
+        missing = _missing(design, found, chosen)
         if not len(missing):
             return found
         chosen[missing[:size]] = True
         size += size // 2
     raise ProgramError("other rows forbid what a sample of them says, again and again")
-
-
-def _separator(design: Design, found: Split) -> Array:
-    """Rows of squared hinges that are left; none, if the direction is now one for all rows."""
-    w, T = found.direction[0], found.round
-    m = design.margins(w[:, None])[:, 0]
-    scale = np.quantile(m[found.at], 0.01)
-    if not scale > 0:  # rounding
-        return found.at[:0]
-    times = lambda c: design.margins((T @ c)[:, None])[:, 0]  # noqa: E731
-    c, slack = _hinges(times, lambda at: design.rows(at) @ T, T.shape[1], m / scale)
-    found.direction = (w / scale + T @ c, 0.0 * w) if not slack.any() else found.direction
-    at = np.flatnonzero(slack)
-    return at[np.argsort(-slack[at], kind="stable")]
 
 
 def _missing(design: Design, found: Split, chosen: Array) -> Array:
@@ -315,33 +299,27 @@ def _balancing(Z: Array, q: Array, by: Array) -> Array:
 
 
 def _hinge(T: Any) -> tuple[Array, Array]:
-    """A direction with ``T w > 0``, or weights with ``T'q = 0``."""
-    return _hinges(lambda w: T @ w, lambda at: T[at], T.shape[1], np.zeros(T.shape[0]))
-
-
-def _hinges(
-    times: Callable[[Array], Array], rows: Callable[[Array], Any], k: int, m: Array
-) -> tuple[Array, Array]:
-    """Least squares of max(0, 1 - m), m = first margins + T w, by Newton's method: w, and these.
+    """Least squares of max(0, 1 - T w) by Newton's method: w, and these.
 
     At a minimum they balance: ``T' slack = 0``. If all margins are positive before, slack is 0.
     """
+    (n, k), m = T.shape, np.zeros(T.shape[0])
     w = np.zeros(k)
     for _ in range(50):
         slack = np.maximum(1.0 - m, 0.0)
         if m.any() and (m > TINY * np.sqrt(w @ w)).all():
-            return w, np.zeros(len(m))
+            return w, np.zeros(n)
         active = np.flatnonzero(slack)
-        A, right = rows(active), slack[active]
+        A, right = T[active], slack[active]
         g = A.T @ right
-        if np.abs(g).max() <= UNIT * len(m):
+        if np.abs(g).max() <= UNIT * n:
             break
         if k > FEW_COLUMNS:
             step = lsmr(A, right, atol=1e-10, btol=1e-10, conlim=0.0, maxiter=300)[0]
         else:
             H = dense(A.T @ A)
             step = np.linalg.solve(H + 1e-13 * np.trace(H) * np.eye(k), g)
-        move, t = times(step), 1.0
+        move, t = T @ step, 1.0
         while t > 1e-6 and np.maximum(1.0 - m - t * move, 0.0) @ move < 0:
             t *= 0.5  # beyond the minimum on this line
         w, m = w + t * step, m + t * move

@@ -93,8 +93,6 @@ class Separability:
         As asked.
     used : ndarray of shape (n_samples,), bool
         Examples that count: those of positive weight, and with trials.
-    more : mapping
-        Further arguments that were given, such as an offset.
     pairs : ndarray of shape (n_pairs,), bool
         Cox's regression and choices: the pairs that are separated, among those that were needed.
     tail : ndarray or None
@@ -124,7 +122,6 @@ class Separability:
     family: str = "binomial"
     fit_intercept: bool = True
     used: Array = field(default_factory=lambda: np.zeros(0, bool))
-    more: Mapping[str, Any] = field(default_factory=dict)
     pairs: Array = field(default_factory=lambda: np.zeros(0, bool))
     tail: Later[Array | None] = Later(None)
     given: Mapping[str, Any] = field(default_factory=dict)
@@ -222,7 +219,7 @@ class Separability:
 
     def __repr__(self) -> str:
         texts = [self._finding(), *self._advice()]
-        texts += ["The offset changes nothing of this."] * ("offset" in self.more)
+        texts += ["The offset changes nothing of this."] * ("offset" in self.given)
         lines, left = self._shown()
         width = max((len(name) for name, _ in lines), default=0)
         table = [f"  {name:<{width}}  {words}" for name, words in lines]
@@ -431,7 +428,6 @@ def check_separability(
         "family": kind.name,
         "fit_intercept": data.fit_intercept,
         "used": np.isin(np.arange(data.n), data.example),
-        "more": {key: value for key, value in more.items() if value is not None},
         "given": given,
     }
     if isinstance(kind, Pairs):
