@@ -2,11 +2,11 @@
 What the two bounds of a certificate are
 ========================================
 
-Two classes of irises, and the momentum method after 3 rounds and at its end. The *strip* is
-what the predictor proves: no example lies in it, and half its width is ``margin_``, the lower
+Two classes of irises, and the momentum method after 3 iterations and at its end. The *strip* is
+what the predictor proves: it contains no example, and half its width is ``margin_``, the lower
 bound. The two *crosses* are what the weights prove: each is a weighted mean of the examples
-of one class, so it lies in the hull of that class; whatever strip separates the classes has to
-fit between the crosses, and half their distance is ``margin_bound_``, the upper bound.
+of one class, so it lies in their convex hull. Any strip that separates the classes fits between
+the crosses; half their distance is ``margin_bound_``, the upper bound.
 """
 
 import sys
@@ -42,24 +42,24 @@ def draw(ax, clf):
     ax.plot(*ends.T, color="0.3", lw=1)
     ax.set(xlim=(1.7, 4.7), ylim=(0.5, 5.5), aspect="equal", xlabel="sepal width (cm)")
     ax.set_title(
-        f"round {clf.n_iter_}: strip {2 * clf.margin_:.3f} wide,\n"
+        f"iteration {clf.n_iter_}: strip {2 * clf.margin_:.3f} wide,\n"
         f"crosses {2 * clf.margin_bound_:.3f} apart"
     )
 
 
 # %%
-# Both bounds hold after every round; at the end they meet.
+# Both bounds hold after every iteration; at the end they meet.
 fig, (first, last, path) = plt.subplots(
     1, 3, figsize=(12, 4.6), layout="constrained", width_ratios=(1, 1, 1.7)
 )
 clf = MomentumMarginClassifier(tol=1e-3, max_iter=3, warm_start=True)
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore", ConvergenceWarning)  # 3 rounds, on purpose
+    warnings.simplefilter("ignore", ConvergenceWarning)  # 3 iterations, on purpose
     draw(first, clf.fit(X, y))
 draw(last, clf.set_params(max_iter=10_000).fit(X, y))
 first.set_ylabel("petal length (cm)")
 MarginPathDisplay.from_estimator(clf, x="n_iter", ax=path)
-path.set_title("half of both, round by round: the bounds")
+path.set_title("half of both, after each iteration: the bounds")
 path.set_ylim(top=1.05 * clf.history_["margin_bound"].max())
 path.set_ylabel("margin (cm)")
 fig.suptitle("Iris: setosa (below) and versicolor (above)")

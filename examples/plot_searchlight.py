@@ -2,15 +2,16 @@
 Thousands of fits: a searchlight
 ================================
 
-Three questions that take many small fits. :func:`~marginsvm.cross_val_many` and
-:func:`~marginsvm.fit_many` answer each by one call, and every fit has its certificate.
+Three questions that need many small fits, each answered by one call of
+:func:`~marginsvm.cross_val_many` or :func:`~marginsvm.fit_many`, with a certificate for every fit.
 
-1. *Where in a volume do two conditions differ?* A searchlight asks each sphere of voxels how well
-   it predicts the condition in held-out runs: 3816 spheres in 6 folds are 22,896 fits.
-2. *Could that be chance?* One sphere, chosen in advance, is fitted again with labels that are
-   permuted within runs, a thousand times.
-3. *Which concepts does a representation hold?* The vector of a concept is the normal of the plane
-   that separates its examples from others; its margin is held against those of random labels.
+1. *Where in a volume do two conditions differ?* A searchlight measures how well each sphere of
+   voxels predicts the condition in held-out runs: 3816 spheres in 6 folds are 22,896 fits.
+2. *Could that be chance?* One sphere, chosen in advance, is fitted again with labels permuted
+   within runs, a thousand times.
+3. *Which concepts does a representation hold?* The vector of a concept is the normal of the
+   hyperplane that separates its examples from others; its margin is compared with those of random
+   labels.
 
 .. image:: /images/searchlight.png
 """
@@ -82,9 +83,9 @@ p_value = np.mean(null >= null[0])
 print(f"accuracy {null[0]:.3f}, p = {p_value:.4f}")
 
 # %%
-# Concept vectors: activations of 300 units for 80 examples, of which half show a concept. Eight
-# concepts are directions of growing length; the hard margin of each has the margins of 200 random
-# sets of labels beside it.
+# Concept vectors: activations of 300 units for 80 examples, half of which show a concept. Eight
+# concepts are directions of growing length; the hard margin of each is compared with those of 200
+# random labelings.
 lengths = np.linspace(0.0, 7.0, 8)
 of_chance = np.array([rng.permutation(np.repeat([0, 1], 40)) for _ in range(200)])
 margins, chances, bounds = [], [], []

@@ -3,10 +3,9 @@ Quickstart: a search, a certificate, a picture
 ==============================================
 
 A pipeline scales scikit-learn's wines (three classes, 178 x 13) and fits the momentum method of Ji,
-Srebro and Telgarsky (2021). A grid search compares schedules of its step and of its momentum. The
-refit has a certificate: no linear classifier has a larger soft margin, for this C, than its upper
-bound. Then the exact solver chooses C. The picture, ``margin_path.png``, shows how the certified
-bounds close in on the best margin, with momentum and without, and the scores of all values of C.
+Srebro and Telgarsky (2021). A grid search compares schedules of its step and momentum; the refit is
+certified. Then the exact solver chooses C. The picture, ``margin_path.png``, has the bounds on the
+best margin, with momentum and without, and the scores of all values of C.
 """
 
 import pickle
@@ -31,7 +30,7 @@ from marginsvm import (
 X, y = load_wine(return_X_y=True)
 
 # %%
-# A search needs no certificate: 500 rounds are enough to compare schedules.
+# A search needs no certificate: 500 iterations are enough to compare schedules.
 clf = MomentumMarginClassifier(C=0.01, step=PowerSchedule(), max_iter=500)
 model = Pipeline([("scale", StandardScaler()), ("clf", clf)])
 grid = {"clf__step__power": [0.0, 0.25], "clf__momentum": ["nesterov", 0.99]}
@@ -39,20 +38,19 @@ search = GridSearchCV(model, grid, cv=3, refit=False).fit(X, y)
 print(f"chosen: {search.best_params_}, accuracy {search.best_score_:.3f}")
 
 # %%
-# The refit has one. (``separable: None``: with a soft margin, the fit does not ask whether the
-# classes can be separated; ``check_separability`` does.)
+# The refit has one. (``separable: None``: a soft-margin fit does not ask whether the classes are
+# separable; ``check_separability`` does.)
 model.set_params(**search.best_params_, clf__max_iter=10_000).fit(X, y)
 print(model[-1].certificate_)
 
 # %%
-# Nobody has to trust the fit for that. Both bounds are computed again from the data, the predictor
-# and the weights on the examples; and a pickle keeps them.
+# The check recomputes both bounds from data, predictor and weights; a pickle keeps them.
 Z = model[:-1].transform(X)
 restored = pickle.loads(pickle.dumps(model))
 print("checked:", check_certificate(restored[-1], Z, y).valid)
 
 # %%
-# The exact solver has a gap of 1e-6 by default, and chooses C by cross-validation along a path.
+# The exact solver has a gap of 1e-6 by default, and chooses C by cross-validation.
 exact = MaxMarginClassifier(C=0.01).fit(Z, y)
 print(exact.certificate_)
 chosen = Pipeline([("scale", StandardScaler()), ("clf", MaxMarginClassifierCV())]).fit(X, y)[-1]
@@ -60,7 +58,7 @@ print(f"chosen C: {chosen.C_:.3g}, accuracy {chosen.best_score_:.3f}")
 
 # %%
 # Left, the margin of the best predictor so far (lines) and the bound that no predictor exceeds
-# (dashed), after each round; without momentum, until the gap is a half. Right, the accuracy of each
+# (dashed), after each iteration; without momentum, to a gap of 0.5. Right, the accuracy of each
 # C on held-out examples.
 fig, (bounds, scores) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
 plain = clone(clf).set_params(momentum=None, tol=0.5).fit(Z, y)

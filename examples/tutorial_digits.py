@@ -2,9 +2,9 @@
 Tutorial: handwritten digits with a kernel
 ==========================================
 
-A linear classifier recognises about 97 % of scikit-learn's digits. An RBF kernel does better, at
-the price of two parameters: the width ``gamma`` of the kernel, and the cost C of mistakes. This
-page chooses both, looks at what the model consists of, and checks its certificate.
+A linear classifier recognises about 97 % of scikit-learn's digits. An RBF kernel does better, with
+two parameters: ``gamma`` of the kernel, and C. This page chooses both, looks at the support
+vectors, and checks the certificate.
 """
 
 import matplotlib.pyplot as plt
@@ -23,8 +23,7 @@ X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_sta
 # %%
 # Choose gamma and C
 # ------------------
-# ``MaxMarginClassifierCV`` chooses both: for each gamma it computes the kernel's values once, and
-# goes through all values of C with them. Most kernels need no finer grid than this one.
+# ``MaxMarginClassifierCV`` chooses both: it computes the kernel matrix once for each gamma.
 search = MaxMarginClassifierCV(
     kernel="rbf", gammas=[0.01, 0.05, 0.2], Cs=[0.1, 1.0, 10.0, 100.0, 1000.0], cv=3, refit=False
 ).fit(X_train, y_train)
@@ -36,8 +35,8 @@ print(f"chosen: gamma {gamma}, C {search.C_:g}")
 # %%
 # The model
 # ---------
-# Its attributes are those of ``SVC``: the support vectors are the training examples that have a
-# coefficient, in one column of ``dual_coef_`` each.
+# Its attributes are those of ``SVC``: support vectors are the training examples with a nonzero
+# coefficient in ``dual_coef_``.
 clf = MaxMarginClassifier(kernel="rbf", gamma=gamma, C=search.C_).fit(X_train, y_train)
 print(clf.certificate_)
 print(f"{len(clf.support_)} of {len(X_train)} digits are support vectors")
@@ -46,13 +45,13 @@ peer = SVC(gamma=gamma, C=search.C_).fit(X_train, y_train)
 print(f"SVC, same gamma, C: {peer.score(X_test, y_test):.4f}")
 
 # %%
-# SVC solves a problem for each of the 45 pairs of digits, this estimator a single one for all ten.
-# On these digits both are right about as often.
+# SVC solves a problem for each of the 45 pairs of digits, this estimator one for all ten. On these
+# digits both are equally accurate.
 #
 # The certificate
 # ---------------
-# It can be recomputed with the kernel's values as scikit-learn computes them, or for the kernel
-# matrix itself, in rational arithmetic (here for 40 examples, which takes a second):
+# It can be checked in floating point or, for a kernel matrix, in rational arithmetic (here for 40
+# examples, which takes a second):
 print("confirmed:", check_certificate(clf, X_train, y_train).valid)
 K, few = pairwise.rbf_kernel(X_train[:40], gamma=gamma), y_train[:40]
 small = MaxMarginClassifier(kernel="precomputed").fit(K, few)

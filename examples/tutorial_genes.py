@@ -2,12 +2,12 @@
 Tutorial: gene expression
 =========================
 
-38 patients, 7,129 genes, two kinds of leukemia (Golub et al., 1999): with so many more features
-than examples, classes can always be separated, whatever the labels are. This page shows what a
-certified margin says in that case, how to tell a finding from chance, and how to come to few genes.
+38 patients, 7,129 genes, two kinds of leukemia (Golub et al., 1999). With so many more features
+than examples, any labels can be separated. This page shows what a certified margin then says, how
+to tell a finding from chance, and how to find few genes.
 
-The data is read from the folder ``MARGINSVM_DATA``, and the results on this page are stored from a
-run with it. (Without it, the script fits generated data of that shape, and gives other numbers.)
+The data is read from the folder ``MARGINSVM_DATA``; the results on this page are from a run with
+it. Without it, the script uses generated data of that shape.
 """
 
 # sphinx_gallery_thumbnail_path = 'images/permuted_margins.png'
@@ -58,14 +58,13 @@ print(f"accuracy on {len(X_test)} test patients: {pipeline.score(X_test, y_test)
 #     accuracy in cross-validation: 0.950
 #     accuracy on 34 test patients: 0.912
 #
-# There is no C to choose here: all training patients can be separated, and a soft margin with a
-# large C is the same model.
+# There is no C to choose: the training patients are separable, and a soft margin with a large C is
+# the same model.
 #
 # Is the margin more than chance?
 # -------------------------------
-# A positive margin alone says nothing: with more features than examples, any labels can be
-# separated. So the labels are drawn again, 200 times. Because each margin is certified, the
-# comparison is one of best margins, and not of how long a solver was given.
+# A positive margin alone says nothing. So the labels are permuted 200 times. As each margin is
+# certified, best margins are compared, not how long a solver was given.
 rng = np.random.default_rng(0)
 Z = StandardScaler().fit_transform(X)
 chance = np.array([MaxMarginClassifier().fit(Z, rng.permutation(y)).margin_ for _ in range(200)])
@@ -91,9 +90,8 @@ fig.savefig("permuted_margins.png", dpi=110)
 #
 # Few genes
 # ---------
-# The maximum margin uses all genes. :class:`~marginsvm.DualLpPerceptron` measures the predictor in
-# an lp norm; with p near 1, few genes carry nearly all of it. Its margin is in another norm,
-# not to be compared with the one above.
+# The maximum margin uses all genes. :class:`~marginsvm.DualLpPerceptron` minimises an lp norm; with
+# p near 1, few genes carry nearly all of the predictor. Its margin is in another norm.
 for p in (2.0, 1.1, 1.02, 1.005):
     sparse = make_pipeline(StandardScaler(), DualLpPerceptron(p=p, random_state=0)).fit(X, y)
     size = np.sort(np.abs(sparse[-1].coef_[0]))[::-1].cumsum()
@@ -111,6 +109,5 @@ for p in (2.0, 1.1, 1.02, 1.005):
 #     p = 1.02: 67 genes carry 99 % of the coefficients, accuracy 0.971 (certified)
 #     p = 1.005: 36 genes carry 99 % of the coefficients, accuracy 0.912 (certified)
 #
-# Fewer genes are easier to report, not more accurate; and with 38 patients, other patients would
-# give other genes. :doc:`../algorithms/dual_lp` has the algorithm, :doc:`../benchmarks` more of
-# these genes.
+# Fewer genes are easier to report, not more accurate; and other patients would give other genes.
+# :doc:`../algorithms/dual_lp` has the algorithm.

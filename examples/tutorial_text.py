@@ -3,10 +3,9 @@ Tutorial: classify texts
 ========================
 
 Which module of scikit-learn is a paragraph of its documentation about: ``linear_model`` or
-``metrics``? The paragraphs come with scikit-learn, so this page needs no download. It shows the way
-from raw text to a classifier whose margin is certified, the words that decide, and what the
-certificate says about texts. The end does the same with the 20 newsgroups, if the folder
-``MARGINSVM_DATA`` has them.
+``metrics``? This page goes from raw text, which comes with scikit-learn, to a certified classifier,
+and shows the words that decide. The end fits the 20 newsgroups, if the folder ``MARGINSVM_DATA``
+has them.
 """
 
 import os
@@ -50,9 +49,8 @@ print(len(X_train), "paragraphs to learn from,", len(X_test), "to test on")
 # %%
 # From text to a classifier
 # -------------------------
-# ``TfidfVectorizer`` counts the words of each text, weighs down those that are everywhere, and
-# divides each row by its norm. The result is a sparse matrix, which is fitted as it is: it is
-# neither copied nor written out. ``MaxMarginClassifierCV`` chooses the cost C of mistakes.
+# ``TfidfVectorizer`` gives a sparse matrix with rows of norm 1, which stays sparse.
+# ``MaxMarginClassifierCV`` chooses C.
 pipeline = make_pipeline(TfidfVectorizer(sublinear_tf=True), MaxMarginClassifierCV())
 pipeline.fit(X_train, y_train)
 clf = pipeline[-1]
@@ -62,14 +60,14 @@ print(f"chosen C: {clf.C_:.3g}")
 print(f"accuracy: {pipeline.score(X_test, y_test):.3f}")
 
 # %%
-# LinearSVC solves nearly the same problem, and so it does about as well:
+# LinearSVC solves nearly the same problem, and is as accurate:
 peer = make_pipeline(TfidfVectorizer(sublinear_tf=True), LinearSVC(C=clf.C_))
 print(f"LinearSVC: {peer.fit(X_train, y_train).score(X_test, y_test):.3f}")
 
 # %%
-# The difference is that this fit knows how good its solution is, and that others can check it.
+# But it does not say how close it is to the optimum, in a way that others can check:
 print(clf.certificate_)
-print("confirmed by other code:", check_certificate(clf, rows, y_train).valid)
+print("confirmed:", check_certificate(clf, rows, y_train).valid)
 
 # %%
 # Which words decide
@@ -88,8 +86,8 @@ fig.savefig("words.png", dpi=110)
 # %%
 # Can the texts be separated?
 # ---------------------------
-# There are more words than paragraphs, so a classifier without a training error usually exists. (If
-# two equal texts have different labels, there is none.) That says nothing about new texts.
+# There are more words than paragraphs, so a classifier without training errors usually exists. That
+# says nothing about new texts.
 report = check_separability(rows, y_train)
 print("separable:", report.separable)
 hard = MaxMarginClassifier().fit(rows, y_train)
@@ -99,8 +97,7 @@ print(f"its accuracy: {hard.score(pipeline[:-1].transform(X_test), y_test):.3f}"
 # %%
 # Twenty newsgroups
 # -----------------
-# 15,935 messages, 62,061 words, 20 classes: one problem, in which the own class of a message has to
-# win against all others. LinearSVC solves 20 problems, one for each class.
+# 15,935 messages, 62,061 words, 20 classes: one joint problem. LinearSVC solves 20, one per class.
 path = Path(os.environ.get("MARGINSVM_DATA", "")) / "news20.npz"
 if path.is_file():
     z = np.load(path)
