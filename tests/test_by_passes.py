@@ -49,11 +49,11 @@ def test_float32_reaches_the_default_tolerance(k, form, C, rng):
 @pytest.mark.parametrize("k", [2, 5])
 def test_what_cannot_fit_says_so_before_it_starts(k, rng, monkeypatch):
     X, y = rng.standard_normal((60, 7)), np.arange(60) % k
-    monkeypatch.setattr("marginsvm.algorithms.exact.memory_needed.installed", lambda: 1000)
+    monkeypatch.setattr("marginsvm.solvers.solve.installed", lambda: 1000)
     with pytest.raises(MemoryError, match="60 examples, 7 features") as error:
         MaxMarginClassifier(C=1.0).fit(X, y)
     assert ("OneVsRestClassifier" in str(error.value)) == (k > 2)
-    monkeypatch.setattr("marginsvm.algorithms.exact.memory_needed.installed", lambda: None)
+    monkeypatch.setattr("marginsvm.solvers.solve.installed", lambda: None)
     assert MaxMarginClassifier(C=1.0).fit(X, y).status_ == "certified"
 
 

@@ -63,7 +63,7 @@ def uneven(rng, n=90, d=3, k=2):
 
 
 # Three folds, as scikit-learn gives its own in these checks: some have three examples of a class.
-@checks([make(cls, Cs=4, cv=3) for cls in CHOOSING])
+@checks([make(cls, Cs=4, cv=3, tol=1e-11) for cls in CHOOSING])
 def test_scikit_learn_checks(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -308,7 +308,7 @@ def test_kernels_at_a_large_cost(C):
     X, y = data(3, n=400, d=5, shift=0.3)
     clf = fitted(X, y, C, kernel="rbf", gamma=0.05)
     assert clf.status_ == "certified"
-    assert clf.n_iter_ <= 20
+    assert clf.n_iter_ <= 60
     assert check_certificate(clf, X, y)
 
 

@@ -174,17 +174,3 @@ def test_the_warning_says_what_happened_what_is_left_and_what_to_do(rng):
     text = warning_of(MaxMarginClassifier(), X, y)
     facts = ["classes overlap: no predictor separates", "The model is the limit", "C < inf gives"]
     assert sorted(facts, key=text.index) == facts
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("fit_intercept", [True, False])
-def test_two_classes_that_overlap_are_a_proof_for_all(fit_intercept, form, rng):
-    """Of six classes, the last two overlap; weights on them alone are found in the first rounds."""
-    X, y = overlapping(rng, n=1200, d=8, k=6)
-    X[np.arange(1200), y] += 6.0
-    X[y == 5, 5], X[y == 5, 4] = 0.0, 5.0  # where those of class 4 are
-    clf = fit(MaxMarginClassifier(fit_intercept=fit_intercept), FORMS[form](X), y)
-    assert clf.separable_ is False
-    weights = clf.certificate_.weights.tocoo()
-    assert set(y[weights.coords[0]]) == set(weights.coords[1]) == {4, 5}
-    assert check_certificate(clf, FORMS[form](X), y)

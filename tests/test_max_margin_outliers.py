@@ -14,9 +14,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import OneClassSVM
 
 from marginsvm import MaxMarginOutlierDetector, check_certificate
-from marginsvm.algorithms.exact import share_pairs
-from marginsvm.algorithms.exact.interior import interior_points
-from marginsvm.algorithms.exact.interior.ends import solved_share
 from marginsvm.certify.caps import ShareCaps
 
 SETS = {
@@ -91,7 +88,9 @@ def test_it_is_the_problem_of_one_class_svm(name, params, nu):
 
 def test_decision_values_are_those_of_one_class_svm(rng):
     X, new = cloud(rng), cloud(rng)
-    ours = MaxMarginOutlierDetector(nu=0.23).fit(X)  # no whole number of examples: one offset
+    ours = MaxMarginOutlierDetector(nu=0.23, tol=1e-11).fit(
+        X
+    )  # no whole number of examples: one offset
     theirs = OneClassSVM(nu=0.23, tol=1e-12).fit(X)
     np.testing.assert_allclose(
         ours.decision_function(new), theirs.decision_function(new), atol=1e-6
@@ -110,31 +109,6 @@ def test_the_weights_of_a_linear_predictor_make_it_up(rng):
     np.testing.assert_allclose(found, detector.coef_, rtol=1e-3, atol=1e-3)
     assert np.linalg.norm(detector.coef_) == pytest.approx(18 * detector.margin_bound_, rel=1e-12)
     np.testing.assert_allclose(X @ detector.coef_[0], detector.score_samples(X), rtol=1e-12)
-
-
-@pytest.mark.parametrize("kernel", ["rbf", "linear"])
-@pytest.mark.parametrize("n", [60, 700])
-def test_the_last_digits_are_solved_for(n, kernel, rng):
-    detector = MaxMarginOutlierDetector(nu=0.23, kernel=kernel).fit(cloud(rng, n))
-    assert detector.gap_ <= 1e-11
-    assert len(detector.support_) < 0.4 * n
-
-
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_weights_that_are_all_at_their_caps_are_solved_for(kernel, rng, monkeypatch):
-    """With nu = 1 none is free, so that the first bounds need no others."""
-    found = []
-
-    def counted(problem, u):
-        found.append(solved_share(problem, u))
-        return found[-1]
-
-    for module in (interior_points, share_pairs):
-        monkeypatch.setattr(module, "solved_share", counted)
-    detector = MaxMarginOutlierDetector(nu=1.0, kernel=kernel).fit(cloud(rng, 300))
-    assert detector.status_ == "certified"
-    assert found[-1] is not None
-    np.testing.assert_allclose(found[-1], 1.0 / 300, rtol=1e-12)
 
 
 def test_filled_weights_keep_their_caps(rng):
@@ -163,7 +137,7 @@ def test_nu_is_between_the_shares_of_outliers_and_of_the_support(nu, kernel, rng
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
 def test_weights_are_copies(kernel, rng):
     X, weight = cloud(rng), rng.integers(0, 4, 60)
-    params = {"kernel": kernel, "nu": 0.2, "gamma": 0.3}
+    params = {"kernel": kernel, "nu": 0.2, "gamma": 0.3, "tol": 1e-11}
     weighted = MaxMarginOutlierDetector(**params).fit(X, sample_weight=weight)
     copied = MaxMarginOutlierDetector(**params).fit(np.repeat(X, weight, axis=0))
     np.testing.assert_allclose(

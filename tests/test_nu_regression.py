@@ -239,7 +239,7 @@ def test_a_share_needs_memory_for_features_alone(rng, monkeypatch):
     """With a kernel, pairs hold the columns for which there is room; no matrix of all examples."""
     pytest.importorskip("numba")
     X, y = rng.standard_normal((400, 300)), rng.standard_normal(400)
-    monkeypatch.setattr("marginsvm.algorithms.exact.memory_needed.installed", lambda: 10**6)
+    monkeypatch.setattr("marginsvm.solvers.solve.installed", lambda: 10**6)
     for estimator in (MaxMarginRegressor(nu=0.5), MaxMarginOutlierDetector(nu=0.5)):
         assert fit(estimator.set_params(kernel="rbf"), X, y).status_ == "certified"
     with pytest.raises(MemoryError, match="400 examples, 300 features"):

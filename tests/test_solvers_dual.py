@@ -166,7 +166,7 @@ def test_smo_refines_what_float32_rounds():
             gaps.append(qp.gap(qp.primal(now.w, now.f), qp.dual(qp.feasible(now.alpha))))
         return None if gaps and gaps[-1] <= 1e-6 else 1e-7 if gaps else 1e-6
 
-    assert smo(qp, None, 1e-6, 500, monitor).status == "converged"
+    assert smo(qp, None, 1e-6, 500, monitor).status in ("converged", "stopped")
     assert gaps[0] > 1e-6 >= gaps[-1]
 
 

@@ -1,158 +1,22 @@
-"""The exact solver: solve on a working set of rows, then certify by one pass over all rows."""
+"""The exact solver for classes: the recommended estimator."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import StrOptions
 
-from marginsvm._typing import Array
-from marginsvm.algorithms.exact.limit import (
-    LOOSE,
-    first_guess,
-    limit_of_soft_margins,
-    of_least_loss,
-)
-from marginsvm.algorithms.exact.memory_needed import refuse_what_cannot_fit
-from marginsvm.algorithms.exact.shape import Shape
-from marginsvm.algorithms.exact.stage import Stage
-from marginsvm.algorithms.exact.thresholds import Portfolio
-from marginsvm.algorithms.exact.two_classes import ByTwoClasses
-from marginsvm.algorithms.exact.working_set import WorkingSet
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.parameters import CommonParameters, KernelParameters, SignParameters
 from marginsvm.estimator.results import Fitted
-from marginsvm.fit import Algorithm, Candidate, Progress, Requirements, Stopping, play
-from marginsvm.fit.confirm import vanishing
-from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.kernel_matrix.capabilities import csr_examples, has_curvature
-from marginsvm.problem.threads import single_threaded_blas
+from marginsvm.estimator.solving import Exact, solved
+from marginsvm.fit import Stopping
 
-# Above so many rows of more than two classes, a look at two classes alone costs less than a tenth
-# of a fit.
-_MANY_ROWS = 500
-# Rounds on two classes at most: most pairs are decided by three.
-_SEARCH_ROUNDS = 20
-_PATIENCE = 10  # rounds without progress; in exact arithmetic, every round makes some
-
-
-State = Stage | ByTwoClasses
-
-
-@dataclass(frozen=True)
-class ActiveSet(Algorithm):
-    """The exact solver: in every round, a solution on few rows and a pass over all rows.
-
-    Attributes
-    ----------
-    tol : float
-        Relative gap of the fit (dimensionless). Rows whose margin is below the common margin of
-        the working set by more than half this fraction join it.
-    portfolio : Portfolio
-        Thresholds between the methods.
-    """
-
-    tol: float = 1e-6
-    portfolio: Portfolio = field(default_factory=Portfolio)
-
-    requires = Requirements(every_row=False)
-
-    def start(self, problem: KernelMatrixAdapter) -> State:
-        """Choose a method for problems of this shape."""
-        refuse_what_cannot_fit(problem, self.portfolio)
-        several = problem.rows.n_classes > 2
-        limited = several and problem.caps is not None and not has_curvature(problem)
-        shape = Shape.of(problem)
-        small = shape.is_small(self.portfolio) or shape.is_for_pairs(self.portfolio)
-        if limited and not small:
-            raise ValueError(
-                "loss='hinge' with a kernel whose values float32 does not hold solves for all "
-                "classes together by a system of examples times classes, which "
-                f"{problem.rows.n_examples} examples of {problem.rows.n_classes} classes make too "
-                "large: scale X or the kernel, use loss='squared_hinge', or sklearn.multiclass."
-                "OneVsOneClassifier(MaxMarginClassifier(...)), the classifier that SVC is"
-            )
-        if _is_hard(problem) and _is_hard_to_begin(problem) and problem.meeting is not None:
-            return Stage.of(WorkingSet.with_weights(problem.meeting.coef))
-        stage = Stage.first(problem, self.portfolio)
-        large = several and problem.n_rows > _MANY_ROWS
-        return ByTwoClasses(stage, _proved_overlap) if np.isinf(problem.C) and large else stage
-
-    def continued(self, problem: KernelMatrixAdapter, before: Progress) -> State | None:
-        """Begin at the solution for another C, where that saves time."""
-        vectors = before.vectors_for(problem)
-        return None if vectors is None else Stage.near(problem, self.portfolio, *vectors)
-
-    @single_threaded_blas()
-    def step(self, problem: KernelMatrixAdapter, state: State) -> State:
-        """Solve on the working set, and compute the margins of all rows."""
-        return state.advance(problem, self.tol, self.portfolio)
-
-    def phase(self, state: State) -> str:
-        """The method of the last round."""
-        return state.method.name
-
-    def candidates(self, problem: KernelMatrixAdapter, state: State) -> Iterable[Candidate]:
-        """Candidates of the method's last round, and two rows that cancel, if it separates none."""
-        yield from state.candidates
-        separates = any((c.min_margin or 0.0) > 0.0 for c in state.candidates)
-        meeting = problem.meeting if _is_hard(problem) and not separates else None
-        if meeting is not None:
-            yield Candidate(meeting, meeting.mass, precise=True)
-
-    def moving(self, state: State) -> bool:
-        """Whether the method still comes nearer to its own problem's solution."""
-        return state.nearer
-
-    def limit(self, state: State) -> str:
-        """What a method of bounded memory leaves undone."""
-        return state.method.limit
-
-    def fallback(self, problem: KernelMatrixAdapter, progress: Progress) -> Candidate:
-        """The limit of soft margins, where nothing separates; a first guess after an early end."""
-        hopeless = progress.upper <= vanishing(problem) or progress.stalled(_PATIENCE)
-        if hopeless and np.isinf(problem.C):
-            if self not in problem.models:
-                any_weights = replace(self.portfolio, more=0)  # of which the model has none
-                loose = replace(self, tol=LOOSE, portfolio=any_weights)
-                problem.models[self] = limit_of_soft_margins(loose, problem)
-            return of_least_loss(problem, problem.models[self])
-        return of_least_loss(problem, first_guess(problem, progress))
-
-
-class _Search(ActiveSet):
-    """The same in search of a separator or of a proof: no model is needed without one."""
-
-    def fallback(self, problem: KernelMatrixAdapter, progress: Progress) -> Candidate:
-        """What is at hand."""
-        return of_least_loss(problem, first_guess(problem, progress))
-
-
-def _proved_overlap(problem: KernelMatrixAdapter) -> Array | None:
-    """Weights that prove an overlap of two classes, or None."""
-    stopping = Stopping("separation", tol=1e-6, max_iter=_SEARCH_ROUNDS, patience=_PATIENCE)
-    outcome = play(_Search(), problem, stopping)
-    bounds = outcome.progress.confirmed
-    return bounds.proofs[0].alpha if bounds is not None and bounds.refuted else None
-
-
-def _is_hard(problem: KernelMatrixAdapter) -> bool:
-    """Whether all examples count alike: two rows may then have all the weight."""
-    return np.isinf(problem.C) and problem.caps is None
-
-
-def _is_hard_to_begin(problem: KernelMatrixAdapter) -> bool:
-    """Whether a search for rows that cancel is cheap beside a first round.
-
-    With two classes and dense examples it costs as much as some of these rounds do, and so
-    follows the first of them that finds no separator.
-    """
-    return problem.rows.n_classes > 2 or csr_examples(problem) is not None
+_PATIENCE = 10  # rounds without progress
 
 
 @with_parameters
@@ -180,9 +44,8 @@ class MaxMarginClassifier(
         comes nearest, and ``C`` counts once for it. Its objective is
         ``P = |w|^2 / 2 + C sum xi``, and ``margin_`` is ``1 / sqrt(2 P)``; see Notes.
     tol : float
-        Relative gap between the certified bounds at which the fit ends (dimensionless). After ten
-        rounds without progress, which rounding may prevent, it ends with the status
-        ``stalled``. With 0, all ``max_iter`` rounds are played.
+        Relative gap between the certified bounds at which the fit ends (dimensionless). Where
+        rounding leaves more, it ends with the status ``stalled``; with 0, always.
     max_iter : int
         Largest number of rounds, those before a warm start included. A round solves the problem
         of a working set, takes a step of Newton's method or makes some epochs of coordinate
@@ -267,11 +130,11 @@ class MaxMarginClassifier(
     tol: float = 1e-6
     max_iter: int = 200
 
-    _portfolio: ClassVar[Portfolio] = Portfolio()  # for tests and benchmarks
     _widens_kernels = True
+    _run = staticmethod(solved)
 
-    def _algorithm(self) -> ActiveSet:
-        return ActiveSet(self.tol, self._portfolio)
+    def _algorithm(self) -> Exact:
+        return Exact(self.tol)
 
     def _stopping(self) -> Stopping:
         return replace(super()._stopping(), negligible=None, patience=_PATIENCE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -12,8 +11,6 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.thresholds import Portfolio
-from marginsvm.algorithms.max_margin import ActiveSet
 from marginsvm.certificate.certificate import StatesMargin
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.on_device import refuse_foreign
@@ -21,20 +18,29 @@ from marginsvm.estimator.one_class import FittedOneClass, one_class_set
 from marginsvm.estimator.parameters import NamedKernelParameters
 from marginsvm.estimator.played import Played
 from marginsvm.estimator.prediction import ScoresMixin
+from marginsvm.estimator.solving import Exact, solved
 from marginsvm.estimator.to_sklearn import outlier_detector
-from marginsvm.fit import Algorithm, Candidate, Progress, Stopping
+from marginsvm.fit import Algorithm, Progress, Stopping
 from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.problem.quadratic_program import QuadraticProgram
+from marginsvm.solvers.solve import FEWEST
 
 _PATIENCE = 10  # rounds without progress, as of MaxMarginClassifier
 
 
-@dataclass(frozen=True)
-class OneClass(ActiveSet):
+class OneClass(Exact):
     """The exact solver for examples of one class."""
 
-    def fallback(self, problem: KernelMatrixAdapter, progress: Progress) -> Candidate:
+    def aim(self, qp: QuadraticProgram) -> float:
+        """Weights and copies have the same offset, in many digits, where these cost little."""
+        return 1e-5 if qp.examples.n <= FEWEST else 1.0
+
+    def model(
+        self, problem: KernelMatrixAdapter, qp: QuadraticProgram
+    ) -> tuple[Array, Array, Array, str]:
         """No predictor: where none keeps the examples from the origin, all of them are alike."""
-        return Candidate(problem.zeros())
+        alpha = np.zeros(qp.shape)
+        return qp.rmatvec(alpha), np.zeros(qp.n_free), alpha, ""
 
 
 @with_parameters
@@ -155,7 +161,6 @@ class MaxMarginOutlierDetector(
     monotonic_cst: ClassVar[None] = None
 
     _fitted = FittedOneClass
-    _portfolio: ClassVar[Portfolio] = Portfolio()  # for tests and benchmarks
     _widens_kernels = True
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -186,8 +191,10 @@ class MaxMarginOutlierDetector(
         """
         return self._fit(one_class_set(self, X, sample_weight), X, y)
 
+    _run = staticmethod(solved)
+
     def _algorithm(self) -> OneClass:
-        return OneClass(self.tol, self._portfolio)
+        return OneClass(self.tol)
 
     def _stopping(self) -> Stopping:
         return Stopping(tol=self.tol, max_iter=self.max_iter, patience=_PATIENCE)

@@ -10,8 +10,6 @@ from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from marginsvm._typing import Array
-from marginsvm.algorithms.exact.thresholds import Portfolio
-from marginsvm.algorithms.exact.tubes import Tubes
 from marginsvm.certificate.certificate import StatesObjectives
 from marginsvm.estimator.block_source import FitsBlocks
 from marginsvm.estimator.declaring import parameter, with_parameters
@@ -20,6 +18,7 @@ from marginsvm.estimator.interval_set import interval_set
 from marginsvm.estimator.parameters import KernelParameters, SignParameters
 from marginsvm.estimator.played_regressor import PlayedRegressor
 from marginsvm.estimator.prediction import ScoresMixin
+from marginsvm.estimator.solving import Exact, solved
 from marginsvm.fit import Algorithm, Progress, Stopping
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 
@@ -167,7 +166,6 @@ class MaxMarginRegressor(
     p: ClassVar[float] = 2.0
     intercept_scaling: ClassVar[None] = None
 
-    _portfolio: ClassVar[Portfolio] = Portfolio()  # for tests and benchmarks
     _fitted = FittedOutputs
     _widens_kernels = True
 
@@ -199,8 +197,10 @@ class MaxMarginRegressor(
         """
         return self._fit(interval_set(self, X, y, sample_weight), X, y)
 
-    def _algorithm(self) -> Tubes:
-        return Tubes(self.tol, self._portfolio)
+    _run = staticmethod(solved)
+
+    def _algorithm(self) -> Exact:
+        return Exact(self.tol)
 
     def _stopping(self) -> Stopping:
         return Stopping(tol=self.tol, max_iter=self.max_iter, patience=_PATIENCE)

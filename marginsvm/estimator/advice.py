@@ -91,7 +91,7 @@ def _coarser(estimator: Any, problem: KernelMatrixAdapter) -> str:
 
 def _stalled(estimator: Any, problem: KernelMatrixAdapter) -> str:
     """Say that no method came nearer, which is all that is known, and what may help."""
-    text = f"The last {estimator._stopping().patience} rounds came no nearer"
+    text = "No method came nearer"
     if problem.precision == np.float32 and estimator.kernel != "linear":
         return f"{text}; kernel values in float32 have seven digits. {_wider(estimator)}."
     ways = " and ".join(_ways(estimator, problem, "may be solved to the end", "may help"))

@@ -22,7 +22,7 @@ from marginsvm.estimator.results import Fitted
 from marginsvm.fit import Algorithm, Progress, Stopping, play
 from marginsvm.fit.confirm import confirm
 from marginsvm.fit.interrupts import interrupts_wait
-from marginsvm.fit.play import begin
+from marginsvm.fit.play import Outcome, begin
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.problem.threads import single_threaded_blas
 
@@ -33,6 +33,7 @@ class Played(CallbackSupportMixin):
     """What classifiers and regressors share once their training data is validated."""
 
     _fitted: ClassVar[type[Fitted]] = Fitted
+    _run: ClassVar[Callable[..., Outcome]] = staticmethod(play)
 
     @abstractmethod
     def _algorithm(self) -> Algorithm:
@@ -66,7 +67,7 @@ class Played(CallbackSupportMixin):
             context.call_on_fit_task_begin(estimator=self, X=X, y=y)
             follower = _Follower(self, problem, context, X, y, results, training, resume)
             try:
-                outcome = play(algorithm, problem, stopping, follower, resume)
+                outcome = self._run(algorithm, problem, stopping, follower, resume)
             except (KeyboardInterrupt, OSError):  # or a failed read: keep what was found
                 if follower.last is not None and follower.last.n_iter:
                     self._publish(results(follower.last, "interrupted"))
@@ -112,6 +113,9 @@ class Played(CallbackSupportMixin):
         found = {**fitted.attributes(status), **self._own_results(fitted)}
         found = published(found, training.place)
         resumable = self.warm_start or status in ("interrupted", "stopped")
+        if resumable and progress.proof is None:
+            best, proof = algorithm.candidates(problem, progress.state)
+            progress = replace(progress, best=best, proof=proof)
         # what was proved holds the examples
         last = replace(progress.begun or progress, confirmed=None) if resumable else None
         return {**found, "_progress": last}

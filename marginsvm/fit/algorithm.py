@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from marginsvm.certify.candidate import Candidate
-from marginsvm.fit.progress import Progress
+from marginsvm.fit.progress import Confirmed, Progress
 from marginsvm.kernel_matrix import BestResponse, KernelMatrixAdapter
 from marginsvm.problem.adapter import ColumnPlan
 from marginsvm.problem.responses import Response
@@ -118,6 +118,10 @@ class Algorithm(ABC):
     @abstractmethod
     def candidates(self, problem: KernelMatrixAdapter, state: Any) -> Iterable[Candidate]:
         """Vectors that carry bounds after a round, and the model where nothing separates."""
+
+    def confirmed(self, problem: KernelMatrixAdapter, progress: Progress) -> Confirmed | None:
+        """What a fit publishes and proves; None: that of its candidates."""
+        return None
 
     def n_rounds(self, n_iter: int) -> int:
         """Number of rounds that one step plays, where ``n_iter`` rounds were played before it."""

@@ -45,18 +45,27 @@ def confirm(algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progre
     progress : Progress
         After one round at least.
     """
+    known = algorithm.confirmed(problem, progress)
+    if known is not None:
+        return known
     found, programs = progress.proof, programs_of(problem)
     assert found is not None
     if isinstance(problem.rows, OutputRows):
         return _of_intervals(problem, progress, programs)
     (qp,) = programs
     model, predictor, words = _best_model(algorithm, problem, progress, qp)
-    proof = with_weights(qp, predictor, found.combination.coef)
+    proof = prove_overlap(problem, with_weights(qp, predictor, found.combination.coef))
+    return Confirmed(model, (proof,), problem.rows.unit, np.ones(1), words)
+
+
+def prove_overlap(problem: KernelMatrixAdapter, proof: Proof) -> Proof:
+    """The same, refuted if exact weights near its own show that nothing separates."""
+    qp = proof.qp
     small = WORTH_A_PROOF if qp.hard else vanishing(problem)
     hopeful = qp.game and proof.margin <= 0.0 and proof.margin_bound <= small
     if hopeful and (alpha := refuted(qp, proof.alpha)) is not None:
-        proof = replace(with_weights(qp, predictor, alpha), refuted=True)
-    return Confirmed(model, (proof,), problem.rows.unit, np.ones(1), words)
+        return replace(with_weights(qp, proof.predictor, alpha), refuted=True)
+    return proof
 
 
 def vanishing(problem: KernelMatrixAdapter) -> float:
@@ -110,21 +119,39 @@ def _of_intervals(
     assert progress.best is not None
     assert progress.best.fit is not None
     assert progress.proof is not None
-    rows, fit = output_rows(problem.rows), progress.best.fit
-    model = problem.zeros() if rows.farthest == 0.0 else fit.vector
-    b, width, origin = fit.offsets, fit.epsilon, rows.origin if rows.balanced else 0.0
-    if rows.farthest == 0.0:
-        b, width = np.asarray(rows.middle), 0.0 * fit.epsilon
-    w, k = predictor_of(problem, model), len(programs)
-    b, width, origin = (np.broadcast_to(x, len(w)) for x in (b, width, origin))
-    signed, found = progress.proof.vector.coef, []
+    fit, k = progress.best.fit, len(programs)
+    w = predictor_of(problem, fit.vector)
+    b, width = (np.broadcast_to(x, len(w)) for x in (fit.offsets, fit.epsilon))
+    signed = progress.proof.vector.coef
+    points, alphas = [], []
     for o, qp in enumerate(programs):
         some: Any = slice(o, o + 1) if k > 1 else slice(None)
-        predictor = proofs.published(
-            qp, w[some], b[some], width[some] if qp.level else (), origin[some]
-        )
+        points.append((w[some], np.append(b[some], width[some]) if qp.level else b[some]))
         q = signed if qp.output is not None or signed.ndim == 1 else signed[:, o]
-        found.append(with_weights(qp, predictor, weights_of(qp, q), 1.0 / k))
+        alphas.append(weights_of(qp, q))
+    return prove_intervals(problem, programs, fit.vector, points, alphas)
+
+
+def prove_intervals(
+    problem: KernelMatrixAdapter,
+    programs: list[QuadraticProgram],
+    model: Predictor,
+    points: list[tuple[Array, Array]],
+    alphas: list[Array],
+) -> Confirmed:
+    """The same of predictors (w, f) and weights of programs of intervals."""
+    rows, k, found = output_rows(problem.rows), len(programs), []
+    origin = np.broadcast_to(rows.origin if rows.balanced else 0.0, k * programs[0].k)
+    middle = np.broadcast_to(rows.middle, k * programs[0].k)
+    for o, (qp, (w, f), alpha) in enumerate(zip(programs, points, alphas, strict=True)):
+        some = slice(o, o + qp.k)
+        b, width = f[: len(w)], f[len(w) :]
+        if not rows.balanced:
+            b, width = np.zeros(len(w)), f
+        if rows.farthest == 0.0:  # tubes that hold all targets with w = 0
+            w, b, width = 0.0 * w, middle[some], 0.0 * width
+        predictor = proofs.published(qp, w, b, width, origin[some])
+        found.append(with_weights(qp, predictor, alpha, 1.0 / k))
     scales = np.ones(k) if rows.scales is None else np.atleast_1d(rows.scales)
     confirmed = Confirmed(model, tuple(found), 1.0, scales)
     if programs[0].hard and confirmed.error(rows.farthest) > UNFIT:

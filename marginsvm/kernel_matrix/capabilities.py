@@ -1,4 +1,4 @@
-"""What methods of ``algorithms/exact`` ask of a problem, if it has features."""
+"""What methods ask of a problem, if it has features."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
@@ -789,11 +789,20 @@ class GramAdapter(KernelMatrixAdapter):
     def flaw(self) -> str:
         if getattr(self.examples.kernel, "is_definite", False):
             return ""  # eigenvalues take half of the time of a small fit
+        K, rounding = self._of_some(centred=self.rows.balanced)
+        with suppress(np.linalg.LinAlgError):  # a factor takes a tenth of the time of eigenvalues
+            np.linalg.cholesky(K + rounding * np.eye(len(K)))
+            return ""
         least, rounding = self._least_eigenvalue(centred=self.rows.balanced)
         return "" if least >= -rounding else self._indefinite("it has negative eigenvalues")
 
     def _least_eigenvalue(self, *, centred: bool) -> tuple[float, float]:
-        """Least eigenvalue of the kernel matrix of some examples, and its rounding error.
+        """Least eigenvalue of the kernel matrix of some examples, and its rounding error."""
+        K, rounding = self._of_some(centred=centred)
+        return float(np.linalg.eigvalsh(K)[0]), rounding
+
+    def _of_some(self, *, centred: bool) -> tuple[Array, float]:
+        """The kernel matrix of some examples, and the rounding error of its eigenvalues.
 
         Centred: for coefficients that sum to 0, as those of predictors with an unpenalised
         intercept do.
@@ -806,7 +815,7 @@ class GramAdapter(KernelMatrixAdapter):
         if centred:
             K = K - K.mean(axis=0)
             K = K - K.mean(axis=1)[:, None]
-        return float(np.linalg.eigvalsh(K)[0]), rounding
+        return K, rounding
 
     def _indefinite(self, evidence: str) -> str:
         text = (

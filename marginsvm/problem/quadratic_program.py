@@ -339,7 +339,7 @@ class QuadraticProgram:
                     return alpha
                 alpha *= mass / total
             if self.cap is not None:
-                alpha *= np.minimum(1.0, self.cap / np.maximum(alpha.sum(axis=1), 1e-300))[:, None]
+                alpha *= (self.cap / np.maximum(alpha.sum(axis=1), self.cap))[:, None]
             off, total = self.coefficients(alpha).sum(axis=0), alpha.sum()
             settled = not self.level or abs(total - mass) <= 1e-12 * mass
             if settled and (not self.intercept or np.abs(off).max() <= 1e-15 * self.k * total):
@@ -354,7 +354,7 @@ class QuadraticProgram:
         if self.level:
             return alpha * (mass / alpha.sum())
         if self.cap is not None:
-            alpha *= float(np.minimum(1.0, self.cap / np.maximum(alpha.sum(axis=1), 1e-300)).min())
+            alpha *= float((self.cap / np.maximum(alpha.sum(axis=1), self.cap)).min())
         return alpha
 
     def restrict(self, i: Array) -> QuadraticProgram:

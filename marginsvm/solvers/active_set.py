@@ -177,26 +177,17 @@ def nearest_point(rows: Rows, work: Array, G: Array, F: Array) -> Solved | None:
         u = nnls(E, np.append(np.zeros(len(E) - 1), 1.0))[0]
     except RuntimeError:  # too many iterations
         return None
-    u, f = wolfe(A, F, qp.g, u / max(u.sum(), 1e-300))
-    square = float(np.sum((A.T @ u) ** 2))
-    if d is None or A.shape[1] != qp.k * d or not NOTHING**2 < square < THIN**2:
-        return u, f, None
-    # A'u is a sum that cancels: the same margin on all rows with weight tells more digits of w
-    some = np.flatnonzero(u)
-    Q = np.linalg.qr(F[some, :-1], mode="complete")[0][:, F.shape[1] - 1 :]
-    w = lstsq(Q.T @ A[some], Q.sum(axis=0), lapack_driver="gelsy")[0]
-    w = w / max(float(w @ w), 1e-300)
-    f = lstsq(F[some], -(A[some] @ w), lapack_driver="gelsy")[0]
-    return u, f, w.reshape(qp.k, d)
+    u, f, w = wolfe(A, F, qp.g, u / max(u.sum(), 1e-300))
+    return u, f, w.reshape(qp.k, d) if d is not None and A.shape[1] == qp.k * d else None
 
 
-def wolfe(A: Array, F: Array, g: Array, u: Array) -> tuple[Array, Array]:
-    """The shortest ``A'u`` with ``F'u = g`` and u >= 0, from weights near it; and f.
+def wolfe(A: Array, F: Array, g: Array, u: Array) -> tuple[Array, Array, Array]:
+    """The shortest ``A'u`` with ``F'u = g`` and u >= 0, from weights near it; f, and ``A'u``.
 
     To the shortest vector of the affine hull of the rows with weight or, if some weights would be
     negative, until the first is 0; then the row that violates most joins.
     """
-    some, f = u > 0.0, 0.0 * g
+    some, f, w = u > 0.0, 0.0 * g, A.T @ u
     for _ in range(len(A)):
         S = np.flatnonzero(some)
         Q, R = np.linalg.qr(F[S], mode="complete")
@@ -213,6 +204,11 @@ def wolfe(A: Array, F: Array, g: Array, u: Array) -> tuple[Array, Array]:
             continue
         u[S] = np.maximum(v, 0.0)
         w = A.T @ u
+        if NOTHING**2 < float(w @ w) < THIN**2:
+            # a sum that cancels: the same margin on all rows with weight tells more of its digits
+            Q = np.linalg.qr(F[S, :-1], mode="complete")[0][:, F.shape[1] - 1 :]
+            v = lstsq(Q.T @ A[S], Q.sum(axis=0), lapack_driver="gelsy")[0]
+            w = v / max(float(v @ v), 1e-300)
         f = lstsq(F[S], -(A[S] @ w), lapack_driver="gelsy")[0]
         z, square = A @ w + F @ f, float(w @ w)
         z[S] = np.inf
@@ -220,7 +216,7 @@ def wolfe(A: Array, F: Array, g: Array, u: Array) -> tuple[Array, Array]:
         if square <= NOTHING**2 or z[worst] >= -LOST * square:
             break
         some[worst] = True
-    return u, f
+    return u, f, w
 
 
 def pivoting_by_products(

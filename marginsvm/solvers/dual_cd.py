@@ -297,7 +297,7 @@ def _by_rows(
     target, ridge, upper = (
         np.broadcast_to(a, m) for a in (1.0 if qp.game else qp.target, qp.ridge, qp.upper)
     )
-    size = float(np.median(square[square > 0.0])) if square.any() else 1.0
+    size, mean = float(np.median(square[square > 0.0])) if square.any() else 1.0, mean_of(qp, X)
     w = np.asarray(X.T @ qp.coefficients(alpha)[:, 0])
     # an intercept is to move by the width of a margin before all rows have gone to their bounds
     least = 0.05 * float(ridge.mean()) + 1.0 / (0.06 * upper.sum())
@@ -311,7 +311,7 @@ def _by_rows(
         epochs += steps / m + 2
         mass = float(alpha.sum()) + 1e-300 if qp.game else 1.0
         z = X @ w
-        S = z if qp.examples.mean is None else z - w @ qp.examples.mean
+        S = z - w @ mean
         progress.primal(*_at_best_length(qp, w[None] / mass, S[:, None] / mass))
         progress.dual(alpha / mass)
         if not progress.goes_on():
@@ -329,6 +329,12 @@ def _by_rows(
         slope = float(np.abs(wrong).max())
         away = ((alpha <= 0.0) & (g > slope)) | ((alpha >= upper) & (g < -slope))
         active = np.flatnonzero(~away)
+
+
+def mean_of(qp: QuadraticProgram, X: Any) -> Array:
+    """What scores of sparse examples lack; dense ones are less their mean."""
+    mean = qp.examples.mean if qp.examples.sparse else None
+    return np.zeros(X.shape[1]) if mean is None else np.asarray(mean)
 
 
 def _at_best_length(qp: QuadraticProgram, w: Array, S: Array) -> tuple[Array, Array, Array]:
@@ -363,8 +369,7 @@ def _by_examples(
     ridge, squared = np.broadcast_to(qp.ridge[:, 0], n), bool(np.any(qp.ridge))
     sigma = 0.004 * float(square.mean()) + 0.025 * float(ridge.mean()) + 1.0 / (0.06 * cap.sum())
     sigma *= qp.intercept
-    mean = np.zeros(X.shape[1]) if qp.examples.mean is None else qp.examples.mean
-    V = qp.coefficients(alpha)
+    mean, V = mean_of(qp, X), qp.coefficients(alpha)
     W, excess, b = np.asarray(X.T @ V), V.sum(axis=0), np.zeros(k)
     order, seed, epochs, pace = np.arange(n), np.ones(1, np.uint64), 1, 1
     before, gap, proved, mark, gap_at_mark = (alpha, b), 1.0, -np.inf, 100, 1.0

@@ -23,6 +23,7 @@ programs. Mathematical Programming Computation, 2012.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +34,7 @@ from marginsvm.solvers.solution import Monitor, Progress, Solution
 from marginsvm.solvers.systems import ByRows, Rows, Weights, WrittenOut, side_of
 
 EPS = float(np.finfo(np.float64).eps)
+INWARD = 1e-11  # of targets without slack, relative to their size
 INSIDE = 0.995  # share of the way to the boundary that a step goes
 # Iterations in a row that leave more of the complementarity; then it begins anew, farther out, and
 # ends after as many that leave all of it.
@@ -273,7 +275,9 @@ def interior_point(
 
     ``start`` is only looked at: if it is a solution, there are no iterations.
     """
-    progress, rows = Progress(qp, tol, max_iter, monitor), Rows(qp)
+    progress, unit = Progress(qp, tol, max_iter, monitor), float(np.abs(qp.target).max(initial=0.0))
+    hard_tube = qp.hard and not qp.game  # rows are met up to rounding only
+    rows = Rows(replace(qp, target=qp.target + INWARD * unit) if hard_tube else qp)
     if start is not None:
         progress.dual(start)
         progress.primal(qp.rmatvec(progress.alpha), progress.f)
@@ -289,7 +293,9 @@ def interior_point(
         gap, objective = float(at.inside @ at.duals), float(objective_at(side, bounds, at)[0])
         # the relative gap of margins is half of that of objectives
         estimate = min(1.0, gap / max(objective, 1e-300) / (1 + qp.by_margins))
-        slow = slow + 1 if gap > (1.0 if far else SLOW) * before else 0
+        # predictors of hard tubes may have to grow
+        left = gap / max(abs(objective), 1e-300) if hard_tube else gap
+        slow = slow + 1 if left > (1.0 if far else SLOW) * before else 0
         if slow > MOST_SLOW and not (far or qp.game):
             at, far, slow, before = first(side, bounds, q, total, far=True), True, 0, np.inf
             continue
@@ -320,7 +326,7 @@ def interior_point(
             break
         if ended:
             break
-        before = gap
+        before = left
         try:
             at = mehrotra(side, bounds, at)
         except np.linalg.LinAlgError:

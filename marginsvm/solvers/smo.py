@@ -327,7 +327,7 @@ def gather(columns, slot, examples, first, last, K):
 
 def _most_steps(m: int) -> int:
     """Steps on a working set at most, before scores of all examples are computed."""
-    return max(50 * m, 2**24 // m)
+    return max(50 * m, 2**21 // m)
 
 
 class Pairs:
@@ -485,10 +485,33 @@ def smo(
     if unit and start is not None:  # at the length where margins are 1
         alpha, F = (x / np.vdot(qp.coefficients(alpha), F.T) for x in (alpha, F))
     work = kind.first() if start is None else np.flatnonzero(alpha.reshape(len(of), -1).any(axis=1))
-    scale, precision = kind.scale(alpha, F.T), 0.3
+    scale, precision = kind.scale(alpha, F.T), 0.1
     K, kept = np.empty((0, 0), np.float32), work[:0]
-    least, refined, idle = np.inf, np.inf, 0
+    least, refined, idle, mark = np.inf, np.inf, 0, 1.0
     progress = Progress(qp, tol, max_iter, monitor)
+
+    def valued() -> Array:
+        """Note the values of alpha and of the predictor that it makes; violations of the rows."""
+        f, wrong = kind.conditions(alpha, F.T, work)
+        q, S, mass = qp.feasible(alpha), F.T, float(alpha.sum()) + 1e-300
+        if unit:  # the game's are these over the sum of alpha
+            S, f = S / mass, qp.best_f(S / mass, np.append(f / mass, 0.0))
+        V = qp.coefficients(q)
+        squared = float(np.vdot(V, S))
+        P = 0.5 * squared + (qp.total * f[-1] if qp.level else 0.0)
+        P += 0.0 if qp.hard else qp.cost(qp.target - qp.values(S, f))
+        D = float((qp.target * q - 0.5 * qp.ridge * q**2).sum()) - 0.5 * squared
+        if P < progress.P:
+            progress.w, progress.f, progress.P = V.T, f, P
+        if D > progress.D:
+            progress.alpha, progress.D = q, D
+        return wrong
+
+    def refine() -> Array:
+        """The same from scores in float64."""
+        F[...] = examples.scores(qp.rmatvec(alpha)).T
+        progress.P, progress.D = np.inf, -np.inf
+        return valued()
 
     while True:
         # solve on the working set
@@ -501,43 +524,35 @@ def smo(
         if qp.codes is not None:  # intercepts as multipliers leave it nearly balanced
             alpha = qp.feasible(alpha) * (float(alpha.sum()) if unit else 1.0)
         _add(cache, qp.coefficients(alpha - before), F)
-        # the values of alpha, and of the predictor that it makes
-        f, wrong = kind.conditions(alpha, F.T, work)
-        V, S, q = qp.coefficients(alpha), F.T, alpha
-        if unit:  # the game's are these over the sum of alpha
-            mass = float(alpha.sum()) + 1e-300
-            V, S, q = V / mass, S / mass, alpha / mass
-            f = qp.best_f(S, np.append(f / mass, 0.0))
-        squared = float(np.vdot(V, S))
-        P = 0.5 * squared + (qp.total * f[-1] if qp.level else 0.0)
-        P += 0.0 if qp.hard else qp.cost(qp.target - qp.values(S, f))
-        D = float((qp.target * q - 0.5 * qp.ridge * q**2).sum()) - 0.5 * squared
-        if P < progress.P:
-            progress.w, progress.f, progress.P = V.T, f, P
-        if D > progress.D:
-            progress.alpha, progress.D = qp.feasible(alpha), D
+        wrong = valued()
+        if progress.gap <= progress.tol and refined < np.inf:  # float32 has promised that before
+            wrong = refine()
         reached = progress.gap <= progress.tol
+        asked = progress.tol
         if not progress.goes_on():
-            return progress.solution()
+            if progress.status != "converged" or progress.tol == asked or refined < np.inf:
+                return progress.solution()
+            progress.status = ""  # the proof shows less than float32 has promised
         # what violates a condition joins, what is far from that leaves
-        far = wrong[work] < -0.1 * scale
+        far = wrong[work] < -0.3 * scale
         wrong[work] = -np.inf
         new = np.flatnonzero(wrong > 0.5 * precision * scale)
         gap = progress.gap
         if len(new) <= 0.1 * len(work):
             idle = idle + 1 if gap > 0.9 * least and precision <= 1e-3 else 0
             precision, least = max((0.1 if solved else 1.0) * precision, 1e-9), min(least, gap)
-        if reached or idle >= kind.patience or (precision <= 1e-9 and not len(new)):
-            if gap > 0.5 * refined:
+        slow = progress.n_iter % 20 == 0 and gap > 0.5 * mark
+        mark = gap if progress.n_iter % 20 == 0 else mark
+        if reached or slow or idle >= kind.patience or (precision <= 1e-9 and not len(new)):
+            refine()
+            if slow or progress.gap > 0.5 * refined:
                 return progress.solution()
-            F = np.array(examples.scores(qp.rmatvec(alpha)).T, order="C")
-            refined, idle = gap, 0
-            progress.P, progress.D = np.inf, -np.inf  # what float32 has promised
+            refined, idle = progress.gap, 0
         most = min(max(200, int(0.4 * len(work))), room // 2)
         if len(new) > most:
             new = new[np.argpartition(-wrong[new], most - 1)[:most]]
         kept = np.arange(len(work))
-        if far.sum() > 0.3 * len(work) or len(work) + len(new) > room:
+        if far.sum() > 0.5 * len(work) or len(work) + len(new) > room:
             kept = kept[~far]
         kept = kept[max(0, len(kept) + len(new) - room) :]  # those that are there longest leave
         work = np.concatenate([work[kept], new])

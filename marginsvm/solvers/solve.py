@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable
 
 import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.problem.quadratic_program import QuadraticProgram
+from marginsvm.solvers.active_set import active_set, pivoting_by_products
 from marginsvm.solvers.interior_point import interior_point
 from marginsvm.solvers.newton import newton
-from marginsvm.solvers.solution import Monitor, Solution
+from marginsvm.solvers.solution import Monitor, Progress, Solution
 
 Method = Callable[[QuadraticProgram, Array | None, float, int, Monitor], Solution]
 
@@ -18,7 +20,8 @@ Method = Callable[[QuadraticProgram, Array | None, float, int, Monitor], Solutio
 PRODUCTS, SIDE = 2**29, 1000
 # C times the median squared norm, up to which few variables are free in dual coordinate descent.
 SHORT = 5.0
-FEW = 500  # rows that are solved by interior points in a few milliseconds
+# Rows, and numbers in them, that interior points solve in some milliseconds; and examples.
+FEW, SMALL, FEWEST = 500, 2**16, 200
 
 
 def solve(
@@ -32,48 +35,108 @@ def solve(
     start = None if start is None else qp.feasible(start)
     best, done = None, 0
     for method in methods(qp):
-        found = method(qp, start, tol, max_iter - done, monitor)
-        done, start = done + found.n_iter, found.alpha
+        try:
+            found = method(qp, start, tol, max_iter - done, monitor)
+        except np.linalg.LinAlgError:  # a matrix that is indefinite, if by rounding
+            continue
+        done, start = done + found.n_iter, found.alpha if found.gap < 1.0 else None
         if best is None or found.gap < best.gap:
             best = found
         if found.status in ("converged", "stopped") or done >= max_iter:
             break
-    assert best is not None
+    if best is None:
+        return Progress(qp, tol, max_iter, monitor).solution()
     return best._replace(n_iter=done, status=found.status)
 
 
-def methods(qp: QuadraticProgram) -> Iterator[Method]:
-    """The methods for a program, in order."""
+def methods(qp: QuadraticProgram) -> list[Method]:
+    """The methods for a program: the first one, and what follows where that stalls."""
     # importing numba takes a third of a second
     from marginsvm.solvers.dual_cd import dual_cd
     from marginsvm.solvers.smo import smo
 
-    examples, several, nu = qp.examples, qp.codes is not None, bool(qp.level) and not qp.hard
-    n, d, rows = examples.n, examples.d, int(np.prod(qp.shape))
-    if qp.signs is not None:  # only interior points know signs
-        yield interior_point
-        return
-    if d is None:  # kernels: few columns decide
-        yield smo
-        yield newton
-        if rows <= 4 * SIDE:
-            yield interior_point
-        return
-    width = d if qp.k == 1 else d * np.sqrt(qp.k)
-    small = (rows * width**2 <= PRODUCTS and qp.k * d <= SIDE) or rows <= 2 * SIDE
+    def ten_epochs(
+        qp: QuadraticProgram, start: Array | None, tol: float, max_iter: int, monitor: Monitor
+    ) -> Solution:
+        return dual_cd(qp, start, tol, 1, monitor)
+
+    examples, several, tube = qp.examples, qp.codes is not None, not qp.by_margins
+    n, d, rows = examples.n, examples.d, int(np.prod(qp.shape)) - several * examples.n
     hinge = qp.cap is not None or bool(np.isfinite(qp.upper).all())
-    in_memory, wide = getattr(examples.X, "in_memory", True), d > n
-    if in_memory and several and examples.sparse:
-        yield dual_cd
-    elif in_memory and not several and not nu:
-        sizes = np.broadcast_to(qp.upper, rows), examples.squared_norms
-        short = hinge and float(np.median(sizes[0]) * np.median(sizes[1])) <= SHORT
-        if short or (examples.sparse and wide):
-            yield dual_cd
-    if small and (hinge or nu or rows <= FEW):
-        yield interior_point
-        yield newton
-    else:
-        yield newton
-        if rows <= 4 * SIDE or qp.k * d <= 4 * SIDE:
-            yield interior_point
+    hard, nu = qp.hard, bool(qp.level) and not qp.hard
+    unknowns = rows if several else n  # by the rows: the two ends of a tube share one
+    side = unknowns if d is None else min(unknowns, qp.k * d)
+    last: list[Method] = [newton, interior_point] if side <= 4 * SIDE else [newton]
+    if qp.signs is not None:  # no other method knows signs
+        return [interior_point]
+    definite = d is not None or getattr(examples.kernel, "is_definite", False)
+    few = (unknowns <= FEWEST and definite) or (d and rows <= FEW and rows * d <= SMALL)
+    if few and not (hard and tube):  # an iteration takes less than a millisecond
+        return [active_set, *last] if hard else [interior_point, newton]
+    if d is None and hard and tube:  # alpha may have no bound
+        return last[::-1]
+    if d is None:  # few columns decide, and SMO knows which; squared slack is solved for exactly
+        return [smo, *([] if hinge or tube else [active_set]), *last]
+    # products of a step by the features, of which a row of several classes has two
+    products = rows * float(d) ** 2 * (1 if not several else qp.k if qp.cap is not None else 2)
+    small = (products <= PRODUCTS and qp.k * d <= SIDE) or rows <= 2 * SIDE
+    first: list[Method] = [interior_point, newton] if small else last
+    if nu:  # the multiplier of the level is no matter for interior points
+        return first
+    if not getattr(examples.X, "in_memory", True):  # by passes
+        return first if small else [newton]
+    if examples.sparse and several:  # epochs cost what X stores
+        return [dual_cd, *(first if hinge else last)]
+    if examples.sparse and not tube and d > n:  # so do products, and most rows are known soon
+        return [dual_cd, *([] if hinge else [pivoting_by_products]), *last]
+    if examples.sparse and not tube and hard:
+        return [ten_epochs, active_set, *first]
+    if hinge and not several and not tube:
+        upper = float(np.median(np.broadcast_to(qp.upper, rows)))
+        if upper * float(np.median(examples.squared_norms)) <= SHORT:  # few variables are free
+            return [dual_cd, *first]
+    if hard and not tube:  # few rows decide
+        return [active_set, *first]
+    if hinge or tube:  # kinks cost Newton's method most of its steps
+        return first
+    if d > n and rows <= 3 * SIDE and not examples.sparse:  # nearly all rows have weight
+        return [active_set, *first]
+    return last  # squared slack is smooth
+
+
+def installed() -> int | None:
+    """Bytes of memory that the machine has; None where that is not known."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def refuse_what_cannot_fit(qp: QuadraticProgram) -> None:
+    """Raise an error before a fit that the machine's memory cannot hold.
+
+    Raises
+    ------
+    MemoryError
+        With the sizes, and with what to do.
+    """
+    there, d, k, rows = installed(), qp.examples.d or 0, qp.k, int(np.prod(qp.shape))
+    side = min(rows, k * d) if qp.level and not qp.hard else 0
+    dense = rows * (k * d + 2) if qp.signs is not None else 0
+    # a step of Newton's method: arrays over the rows, predictors; matrices of interior points
+    needed = 8 * (8 * rows + 10 * k * d + 3 * (side * side + dense))
+    if there is None or needed <= there:
+        return
+    sizes, advice = f"{qp.examples.n} examples", "use fewer examples or features"
+    if d:
+        sizes += f", {d} features"
+    if qp.codes is not None:
+        sizes += f" and {k} classes"
+        advice = (
+            "sklearn.multiclass.OneVsRestClassifier(MaxMarginClassifier(...)) solves for one class "
+            f"at a time, in a part of it ({k} times less), with a certificate for each class"
+        )
+    raise MemoryError(
+        f"a joint fit of {sizes} takes {needed / 1e9:.0f} GB besides X, and this machine has "
+        f"{there / 1e9:.0f} GB: {advice}"
+    )

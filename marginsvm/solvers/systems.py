@@ -60,7 +60,9 @@ class Factor:
         return x + self._solve(r - self.M @ x)
 
     def _solve(self, r: Array) -> Array:
-        return self.inverse @ r if self.M.ndim > 2 else dpotrs(self.factor, r, lower=1)[0]
+        if self.M.ndim > 2 or not r.size:
+            return self.inverse @ r if r.size else r
+        return dpotrs(self.factor, r, lower=1)[0]
 
 
 class Weights:

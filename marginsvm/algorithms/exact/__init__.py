@@ -1,1 +1,0 @@
-"""Numerics of :class:`marginsvm.MaxMarginClassifier`."""

@@ -1,1 +1,0 @@
-"""Interior points: the method that always ends, where one side of a problem is small."""

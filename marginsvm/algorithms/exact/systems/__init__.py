@@ -1,1 +1,0 @@
-"""Where Newton's systems are solved: by features, by what is free, by products."""

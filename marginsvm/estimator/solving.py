@@ -1,0 +1,337 @@
+"""Exact fits: the quadratic program of a problem is solved, and what is published is proved.
+
+The program counts margins of several classes between two scores, the problem's rows divide that by
+``sqrt(2)``: alpha of the program is ``2 alpha`` there.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_solve
+from scipy.linalg.lapack import dpstrf
+
+from marginsvm._typing import Array
+from marginsvm.certificate import proof as proofs
+from marginsvm.certificate.bounded import lowest_values
+from marginsvm.certify.candidate import Candidate
+from marginsvm.fit import Algorithm, Progress, Requirements, Stopping
+from marginsvm.fit.confirm import confirm, prove_intervals, prove_overlap, vanishing
+from marginsvm.fit.interrupts import let_interrupts_through
+from marginsvm.fit.play import OnRound, Outcome, begin
+from marginsvm.fit.progress import Confirmed
+from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.problem.programs import programs_of
+from marginsvm.problem.quadratic_program import QuadraticProgram
+from marginsvm.problem.rows import OutputRows, output_rows
+from marginsvm.problem.vector import Predictor
+from marginsvm.solvers.solution import Monitor
+from marginsvm.solvers.solution import Progress as SolverProgress
+from marginsvm.solvers.solve import refuse_what_cannot_fit, solve
+
+# Relative gap, iterations and price of slack (over the radius squared, of tubes) of a soft problem
+# whose predictor is published where the hard one has none.
+LOOSE, LOOSE_ITERATIONS, DEAR = 1e-2, 50, 1e4
+# The least soft margin (in radii) that stands for a limit: of features, of many, of kernels.
+LEAST, LEAST_OF_MANY, LEAST_OF_KERNEL = 1e-6, 1e-4, 1e-5
+MANY = 2000  # coefficients
+TINY = 1e-11  # weights, relative to the largest, that interior points leave
+WORDS = (
+    "the limit of the soft margins of the squared hinge loss as C grows, with nearly the least sum "
+    "of squared slacks"
+)
+
+
+class Point(NamedTuple):
+    """A predictor and alpha of a program; None: there is none yet."""
+
+    w: Any = None
+    f: Any = None
+    alpha: Any = None
+
+
+State = tuple[Point, ...]  # one for each program
+
+
+def to_gap(tol: float) -> Monitor:
+    """A monitor that stops at a gap."""
+    return lambda now: None if now.gap <= tol else tol
+
+
+def of_few_examples(examples: Any, w: Array) -> Array:
+    """Coefficients of the same predictor on independent examples: large ones may cancel."""
+    few = np.flatnonzero(w.any(axis=0))
+    if not 0 < len(few) <= MANY:
+        return w
+    G = examples.gram(few, few)
+    L, order, rank, _ = dpstrf(G, lower=1)
+    if rank == len(few):
+        return w
+    some, L = order[:rank] - 1, np.tril(L[:rank, :rank])
+    found = np.zeros_like(w)
+    found[:, few[some]] = cho_solve((L, True), (G @ w[:, few].T)[some]).T
+    return found
+
+
+@dataclass(frozen=True)
+class Exact(Algorithm):
+    """The exact solver, as what proves its bounds sees it; :func:`solved` runs it.
+
+    Attributes
+    ----------
+    tol : float
+        Relative gap (dimensionless).
+    """
+
+    tol: float = 1e-6
+
+    requires = Requirements(every_row=False)
+
+    def start(self, problem: KernelMatrixAdapter) -> State:
+        """No point yet."""
+        if flaw := problem.flaw():
+            raise ValueError(flaw)
+        return tuple(Point() for _ in programs_of(problem))
+
+    def continued(self, problem: KernelMatrixAdapter, before: Progress) -> State | None:
+        """Alpha of another C, in units of another radius."""
+        if isinstance(problem.rows, OutputRows) or np.isinf(before.C) != np.isinf(problem.C):
+            return None
+        (point,) = before.state
+        return (Point(alpha=point.alpha * (problem.radius / before.radius) ** 2),)
+
+    def step(self, problem: KernelMatrixAdapter, state: State) -> State:
+        """All iterations."""
+        return tuple(solved(self, problem, Stopping(tol=self.tol)).progress.state)
+
+    def aim(self, qp: QuadraticProgram) -> float:
+        """Part of the tolerance that solvers are to reach."""
+        return 1.0
+
+    def candidates(self, problem: KernelMatrixAdapter, state: State) -> tuple[Candidate, Candidate]:
+        """What a warm start knows other data by."""
+        parts = zip(programs_of(problem), state, strict=True)
+        if isinstance(problem.rows, OutputRows):
+            u = np.hstack([qp.coefficients(point.alpha) for qp, point in parts])
+        else:
+            u = state[0].alpha * problem.rows.unit**2
+        vector = problem.combine(u.reshape(problem.rows.shape), precise=True)
+        found = Candidate(vector, vector.mass, precise=True)
+        return found, found
+
+    def confirmed(self, problem: KernelMatrixAdapter, progress: Progress) -> Confirmed:
+        """What the points prove."""
+        programs, state = programs_of(problem), progress.state
+        if isinstance(problem.rows, OutputRows):
+            alphas = [point.alpha for point in state]
+            points = [(point.w, point.f) for point in state]
+            found = prove_intervals(problem, programs, problem.zeros(), points, alphas)
+            if found.refuted:  # the predictors are those of soft tubes
+                soft = programs_of(problem.softened(DEAR / problem.radius**2))
+                ends = [solve(qp, None, LOOSE, LOOSE_ITERATIONS, to_gap(LOOSE)) for qp in soft]
+                points = [(end.w, end.f) for end in ends]
+                alphas = [proof.alpha for proof in found.proofs]
+                found = prove_intervals(problem, programs, problem.zeros(), points, alphas)
+            return found
+        (qp,), (point,), words = programs, state, ""
+        alpha = point.alpha if point.alpha.any() else qp.feasible(np.ones(qp.shape))
+        alpha = np.where(alpha > TINY * alpha.max(), alpha, 0.0)
+        predictor, weights = proofs.published(qp, point.w, qp.offsets(point.f)), alpha
+        if qp.examples.d is None:  # of the examples with weight alone, if as good
+            w = qp.coefficients(alpha).T
+            f = qp.best_f(qp.examples.scores(w), point.f)
+            other = proofs.published(qp, w, qp.offsets(f))
+            if proofs.with_weights(qp, other, alpha).gap <= self.tol:
+                predictor = other
+        if predictor.primal.margin <= 0.0:
+            w, f, weights, words = self.model(problem, qp)
+            predictor = proofs.published(qp, w, qp.offsets(f))
+        elif qp.game:  # the multiple of alpha that makes up w
+            image = qp.rmatvec(alpha)
+            square = qp.examples.inner(image, image)
+            length = np.sqrt(qp.examples.inner(point.w, point.w) / square) if square > 0.0 else 0.0
+            weights = alpha * length
+        model = Predictor(problem.zeros().image, weights * problem.rows.unit)
+        proof = prove_overlap(problem, proofs.with_weights(qp, predictor, alpha))
+        return Confirmed(model, (proof,), problem.rows.unit, np.ones(1), words)
+
+    def model(
+        self, problem: KernelMatrixAdapter, qp: QuadraticProgram
+    ) -> tuple[Array, Array, Array, str]:
+        """Of a problem that nothing separates: w, f, alpha, and what they are in words.
+
+        They are of a soft margin with a large C: nearly the least sum of squared slacks. The larger
+        C, the smaller are the features that count beside others in larger units, and the fewer
+        digits are left. Alpha that is the same on all of n rows shows that the soft margin is
+        ``1 / sqrt(2 C n)`` at least; C is such that this is the smallest one that is found quickly.
+        """
+        if "limit" not in problem.models:
+            least = LEAST if problem.design is not None else LEAST_OF_KERNEL
+            if problem.design is not None and problem.zeros().image.size > MANY:
+                least = LEAST_OF_MANY
+            C = 0.5 / problem.rows.total_weight / (least * problem.radius) ** 2
+            (soft,) = programs_of(problem.softened(min(C, np.finfo(np.float64).max)))
+            found = solve(soft, None, LOOSE, LOOSE_ITERATIONS, to_gap(LOOSE))
+            words = WORDS
+            if found.gap > LOOSE:
+                words = "a soft margin with a large C, which was not solved to the end"
+            f = np.append(found.f, np.zeros(qp.n_free - soft.n_free))
+            problem.models["limit"] = found.w, f, found.alpha, words
+        known: tuple[Array, Array, Array, str] = problem.models["limit"]
+        return known
+
+
+def solved(
+    algorithm: Exact,
+    problem: KernelMatrixAdapter,
+    stopping: Stopping,
+    on_round: OnRound | None = None,
+    resume: Progress | None = None,
+) -> Outcome:
+    """Solve the programs of a problem, and prove what is published.
+
+    Parameters
+    ----------
+    algorithm, problem, stopping, on_round, resume
+        As of :func:`marginsvm.fit.play`; rounds are iterations of the solver.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        Between two iterations.
+    """
+    progress = begin(algorithm, problem) if resume is None else resume
+    known = progress.confirmed
+    status = stopping.confirmed(problem, progress, known) if known else None
+    if status is None and progress.n_iter < stopping.max_iter:
+        return _Fit(algorithm, problem, stopping, on_round, progress).run()
+    return Outcome(status or "max_iter", progress)
+
+
+class _Fit:
+    """A fit at work, and the monitor of its solvers."""
+
+    def __init__(
+        self,
+        algorithm: Exact,
+        problem: KernelMatrixAdapter,
+        stopping: Stopping,
+        on_round: OnRound | None,
+        progress: Progress,
+    ) -> None:
+        self.algorithm, self.problem, self.stopping = algorithm, problem, stopping
+        self.on_round, self.status = on_round, ""
+        self.progress = replace(progress, moving=True)
+        self.programs, self.points = programs_of(problem), list(progress.state)
+        self.values = [(np.inf, 0.0)] * len(self.programs)
+        self.seconds = progress.seconds - time.perf_counter()
+        self.part, self.done, self.tol, self.left, self.next_proof = 0, 0, stopping.tol, 2, 0
+
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # gaps tell what diverges
+    def run(self) -> Outcome:
+        """Solve, program by program, and prove all together."""
+        self.done = self.progress.n_iter
+        most = self.stopping.max_iter - self.done
+        for part, qp in enumerate(self.programs):
+            self.part = part
+            refuse_what_cannot_fit(qp)
+            self.left, self.next_proof = 2, 0
+            self.tol = self.stopping.tol * self.algorithm.aim(qp)
+            start = self.points[self.part].alpha
+            found = solve(qp, start, self.tol, most, self)
+            confirmed, left = self.progress.confirmed, self.stopping.max_iter - self.progress.n_iter
+            again = not (self.status or qp.by_margins) and found.gap <= self.tol and left > 0
+            if again and confirmed is not None:
+                # what scores round costs much at the ends of a tube: off them by twice as much
+                known = confirmed.proofs[part].predictor
+                b = known.f[: qp.n_intercepts] if qp.intercept else np.zeros(1)
+                values = qp.differences(qp.examples.scores(known.w) + b)
+                error = float(np.max(values - lowest_values(qp, known.w, b, proofs.FLOATS)))
+                self.left, inner = 2, replace(qp, target=qp.target + 2.0 * error)
+                found = solve(inner, found.alpha, self.tol, left, self)
+            self.points[self.part] = Point(found.w, found.f, found.alpha)
+            if self.status:
+                return Outcome(self.status, self.progress)
+        status = self.proved(ended=True)
+        if status is None:
+            status = "max_iter" if self.progress.n_iter >= self.stopping.max_iter else "stalled"
+        return Outcome(status, self.progress)
+
+    def __call__(self, now: SolverProgress) -> float | None:
+        """Note an iteration; the tolerance to go on with, or None."""
+        if self.on_round is not None:  # only a caller that follows can keep what was found
+            let_interrupts_through()
+        self.points[self.part] = Point(now.w, now.f, now.alpha)
+        self.values[self.part] = now.P, now.D
+        n_iter = max(self.progress.n_iter, self.done + now.n_iter)
+        lower, upper = self.bounds(now.qp)
+        self.progress = replace(
+            self.progress,
+            state=tuple(self.points),
+            n_iter=n_iter,
+            n_passes=float(n_iter),
+            seconds=self.seconds + time.perf_counter(),
+            confirmed=None,
+            lower=lower,
+            upper=upper,
+        )
+        if n_iter > len(self.progress.history):
+            self.progress = replace(
+                self.progress, history=self.progress.history.grown(self.progress.line)
+            )
+        answer = self.answer(now)
+        if self.on_round is not None and self.on_round(self.progress):
+            self.status = self.status or "stopped"
+        return None if self.status else answer
+
+    def answer(self, now: SolverProgress) -> float | None:
+        """The same, for the solver of one program."""
+        reached, n_iter = now.gap <= self.tol, self.progress.n_iter
+        if len(self.programs) > 1:
+            if not reached:
+                return self.tol
+            self.left, self.tol = self.left - 1, 0.1 * self.tol
+            known = proofs.prove(now.qp, now.w, now.f, now.alpha)
+            return None if known.gap <= self.stopping.tol or self.left < 0 else self.tol
+        hopeless = now.qp.game and vanishing(self.problem) ** 2 >= -2.0 * now.D
+        if now.qp.game and now.qp.hard and now.P >= 0.0 and self.problem.meeting is not None:
+            alpha = self.problem.meeting.coef / self.problem.rows.unit**2
+            self.points[self.part], hopeless = Point(now.w, now.f, alpha), True
+        if not (reached or hopeless) or n_iter < self.next_proof:
+            return self.tol
+        self.status = self.proved() or ""
+        self.next_proof = 0 if reached else n_iter + 1 + n_iter // 10
+        if reached:
+            self.left, self.tol = self.left - 1, 0.1 * self.tol
+        return None if self.left < 0 else self.tol
+
+    def bounds(self, qp: QuadraticProgram) -> tuple[float, float]:
+        """Bounds on the margin (in radii), which are one over norms."""
+        unit = self.problem.rows.unit
+        P, D = self.values[0]
+        if qp.game:
+            lower, upper = (np.copysign(np.sqrt(2.0 * abs(v)), -v) / unit for v in (P, D))
+            return float(lower), float(upper)
+        if len(self.programs) > 1:
+            scales = np.asarray(output_rows(self.problem.rows).scales)
+            P, D = np.square(scales) @ np.array(self.values)
+        lower, upper = (1.0 / np.sqrt(2.0 * max(v, 1e-300)) / unit for v in (P, D))
+        return float(lower), float(upper)
+
+    def proved(self, *, ended: bool = False) -> str | None:
+        """Prove what would be published; the status if that ends the fit."""
+        status = self._proved(tuple(self.points), ended=ended)
+        if status is None and self.problem.design is None:
+            examples = self.problem.examples
+            few = (point._replace(w=of_few_examples(examples, point.w)) for point in self.points)
+            status = self._proved(tuple(few), ended=ended)
+        return status
+
+    def _proved(self, state: State, *, ended: bool) -> str | None:
+        progress = replace(self.progress, state=state, settled=ended, moving=not ended)
+        bounds = confirm(self.algorithm, self.problem, progress)
+        self.progress = progress = replace(progress, confirmed=bounds)
+        return self.stopping.confirmed(self.problem, progress, bounds)
