@@ -72,59 +72,6 @@ BALANCE_CORRECTIONS = 4
 """Corrections of an imbalance at most: each leaves the rounding of the weights that it changes,
 which are smaller every time."""
 
-# The nearest point of a polytope, which proofs are made of (lengths relative to the longest row).
-
-DEPENDENT_ROW = 1e-13
-"""Length of what is left of a row without its projection on the rows in use, as a fraction of its
-own length. Below this, the row depends on them, up to rounding."""
-
-GRAM_RANK = 1e-15
-"""Pivot of a Gram matrix, relative to its largest diagonal entry, that is all rounding: the rows
-are dependent from there on."""
-
-CONDITION_RANK = 1e-13
-"""Singular value of the conditions on weights, relative to the largest, that is all rounding."""
-
-NEGATIVE_WEIGHT = -1e-14
-"""A weight (of weights that sum to 1) down to which it is zero, up to rounding."""
-
-NEAREST_POINT_PROGRESS = 1e-13
-"""Relative decrease of the squared distance that is no rounding: less is no progress."""
-
-NEAREST_POINT_PATIENCE = 50
-"""Steps without progress after which rounding is all that moves the nearest point."""
-
-ORIGIN_REACHED = 1e-30
-"""Squared distance of the nearest point from the origin that is all rounding."""
-
-NEAREST_POINT_TOL = 1e-9
-"""Violation, as a fraction of the squared distance, that ends the search for a nearest point."""
-
-STIFFNESS = 1e4
-"""Weight of the balance (dimensionless) where it is a penalty, in the guess of the first rows: the
-guess is off by about the square of its inverse, and the condition of the problem is bearable."""
-
-WIDE_ROW = 1024
-"""Width of rows (numbers each), also where they are few, up to which they are written out. Longer
-ones, if longer than twice their number, are known by their Gram matrix, which is the smaller."""
-
-MAX_WRITTEN_OUT = 2**25
-"""Numbers of rows that are written out although they are long (256 MiB): features that are to be
-left free must be seen one by one."""
-
-# The exact solver.
-
-DELICATE_MARGIN = 1e-6
-"""Margin (in radii) below which only Wolfe's active-set method is precise enough: block pivoting
-uses a Gram matrix, whose entries are squares, and so has half the digits."""
-
-LONG_FEATURE = 1e6
-"""Length of a feature, relative to the best margin, from which on its rounding may hide the digits
-of the others. Such a feature is kept in balance, as the intercept is."""
-
-LOST_TO_ROUNDING = 1e-13
-"""Violation, as a fraction of the common margin, that is all rounding: no row is added for less,
-however small ``tol`` is."""
 
 # Equal examples of two classes.
 
