@@ -235,7 +235,7 @@ class MaxMarginClassifierCV(
         everyone = np.arange(len(y))  # folds may be given as masks
         cv = check_cv(self.cv, y, classifier=True)
         splits = [(everyone[train], everyone[test]) for train, test in cv.split(X, y, **split)]
-        model = clone(model).set_params(tol=max(self.tol, FOLD_GAP), max_iter=self.max_iter)
+        model = clone(model).set_params(tol=max(self.tol, FOLD_GAP))
         if self.class_weight != "balanced":  # which each fold is by itself
             weight = ClassWeights.of(self.class_weight, y, weight).applied(y, weight)
             model.set_params(class_weight=None)
