@@ -20,8 +20,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR, LinearSVR
 
 from marginsvm import MaxMarginRegressor, check_certificate
-from marginsvm.certify.interval_offsets import best_shift
 from marginsvm.kernel_matrix import LinearAdapter
+from marginsvm.problem.design import Design
+from marginsvm.problem.quadratic_program import regression
 from marginsvm.rows import Intervals, OutputRows
 
 LOSSES = {"epsilon_insensitive": 1, "squared_epsilon_insensitive": 2}
@@ -417,7 +418,10 @@ def test_best_shifts(ends, squared):
         xi = np.maximum(np.maximum(low - b, b - high), 0.0)
         return price @ (xi**2 if squared else xi)
 
-    found = best_shift(low, high, price, squared=squared)
+    loss = ("epsilon_insensitive", "squared_epsilon_insensitive")[squared]
+    examples = Design.of(np.zeros((len(low), 1)))
+    qp = regression(examples, low, high, C=1.0, loss=loss, weight=price)
+    found = float(qp.best_f(np.zeros((len(low), 1)), np.zeros(1))[0])
     others = np.linspace(-6.0, 9.0, 301)
     assert cost(found) <= min(map(cost, others)) + 1e-12
 

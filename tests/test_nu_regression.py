@@ -16,8 +16,8 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.svm import SVR, NuSVR
 
 from marginsvm import MaxMarginOutlierDetector, MaxMarginRegressor, check_certificate
-from marginsvm.certify.interval_offsets import best_shift
-from marginsvm.certify.prices import HingeCaps
+from marginsvm.problem.design import Design
+from marginsvm.problem.quadratic_program import regression
 
 
 def objective(model, K, y, C, nu, weight=None):
@@ -191,14 +191,13 @@ def test_no_predictor_is_below_the_bound(rng):
 def test_best_shifts_and_widths(points, share):
     """No shift on a grid, and no width at it, costs less."""
     y, price = (np.array(column, dtype=float) for column in zip(*points, strict=True))
-    caps = HingeCaps(price, share)
+    qp = regression(Design.of(np.zeros((len(y), 1))), y, y, C=1.0, nu=share, weight=price)
 
     def cost(shift, width):
         outside = np.maximum(np.abs(y - shift) - width, 0.0)
         return price @ outside + share * price.sum() * width
 
-    shift = best_shift(y, y, price, squared=False, share=share)
-    found = cost(shift, float(caps.width(np.abs(y - shift))))
+    found = cost(*qp.best_f(np.zeros((len(y), 1)), np.zeros(2)))
     shifts, widths = np.meshgrid(np.linspace(-6, 6, 49), np.linspace(0, 11, 45))
     least = min(cost(b, e) for b, e in zip(shifts.ravel(), widths.ravel(), strict=True))
     assert found <= least + 1e-9

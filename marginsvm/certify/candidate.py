@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.certify.interval_bounds import Fit, Weighed
 from marginsvm.rows import Predictor, Vector
 
 
@@ -45,11 +44,11 @@ class Candidate:
     norm_bound : float or None
         Least norm of a predictor, slack included, that it proves as weights (same units). None: it
         is not used for that.
-    fit : Fit or None
-        It as a predictor whose scores are to lie in intervals. It takes the place of the best one
-        so far, whatever its norm: its algorithm has compared them, also by their violations.
-    proof : Weighed or None
-        It as weights that prove how long such predictors are; as with ``fit``.
+    violation : float
+        Largest distance of its scores from their intervals.
+    error : float or None
+        Where scores are to lie in intervals: the relative gap of the predictor and the weights that
+        its algorithm has chosen. It takes the place of the best one so far, whatever its norm.
 
     Examples
     --------
@@ -74,8 +73,8 @@ class Candidate:
     words: str = ""
     norm: float | None = None
     norm_bound: float | None = None
-    fit: Fit | None = None
-    proof: Weighed | None = None
+    violation: float = 0.0
+    error: float | None = None
 
     @property
     def combination(self) -> Vector:

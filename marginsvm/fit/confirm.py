@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -14,10 +13,10 @@ from marginsvm.certificate.proof import Proof, refuted, with_weights
 from marginsvm.fit.algorithm import Algorithm
 from marginsvm.fit.progress import Confirmed, Progress
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.problem.programs import predictor_of, programs_of, weights_of
+from marginsvm.problem.programs import predictor_of, programs_of
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.responses import Weights, softmax
-from marginsvm.problem.rows import OutputRows, Rows, output_rows
+from marginsvm.problem.rows import Rows, output_rows
 from marginsvm.problem.vector import Predictor
 
 # Norm of a model over its mass (in radii) below which it is all rounding: its rows cancel.
@@ -50,8 +49,6 @@ def confirm(algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progre
         return known
     found, programs = progress.proof, programs_of(problem)
     assert found is not None
-    if isinstance(problem.rows, OutputRows):
-        return _of_intervals(problem, progress, programs)
     (qp,) = programs
     model, predictor, words = _best_model(algorithm, problem, progress, qp)
     proof = prove_overlap(problem, with_weights(qp, predictor, found.combination.coef))
@@ -112,26 +109,6 @@ def best_offsets(problem: KernelMatrixAdapter, margins: Array) -> Array:
     return problem.rows.best_offsets(problem.rows.group_min(margins))
 
 
-def _of_intervals(
-    problem: KernelMatrixAdapter, progress: Progress, programs: list[QuadraticProgram]
-) -> Confirmed:
-    """The same where scores are to lie in intervals."""
-    assert progress.best is not None
-    assert progress.best.fit is not None
-    assert progress.proof is not None
-    fit, k = progress.best.fit, len(programs)
-    w = predictor_of(problem, fit.vector)
-    b, width = (np.broadcast_to(x, len(w)) for x in (fit.offsets, fit.epsilon))
-    signed = progress.proof.vector.coef
-    points, alphas = [], []
-    for o, qp in enumerate(programs):
-        some: Any = slice(o, o + 1) if k > 1 else slice(None)
-        points.append((w[some], np.append(b[some], width[some]) if qp.level else b[some]))
-        q = signed if qp.output is not None or signed.ndim == 1 else signed[:, o]
-        alphas.append(weights_of(qp, q))
-    return prove_intervals(problem, programs, fit.vector, points, alphas)
-
-
 def prove_intervals(
     problem: KernelMatrixAdapter,
     programs: list[QuadraticProgram],
@@ -139,7 +116,7 @@ def prove_intervals(
     points: list[tuple[Array, Array]],
     alphas: list[Array],
 ) -> Confirmed:
-    """The same of predictors (w, f) and weights of programs of intervals."""
+    """Publish predictors (w, f) and weights of programs of intervals, and prove their worth."""
     rows, k, found = output_rows(problem.rows), len(programs), []
     origin = np.broadcast_to(rows.origin if rows.balanced else 0.0, k * programs[0].k)
     middle = np.broadcast_to(rows.middle, k * programs[0].k)

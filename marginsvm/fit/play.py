@@ -175,9 +175,10 @@ def _best_of(
         if candidate.fallback:
             found["fallback"] = candidate
         below, above = candidate.lower(norm), candidate.upper(norm)
-        if below is not None and (below > lower or candidate.fit is not None):
+        if below is not None and (below > lower or candidate.error is not None):
             lower, found["best"] = below, candidate
-        if above < upper or candidate.proof is not None:
+        chosen = candidate.error is not None and candidate.norm_bound is not None
+        if above < upper or chosen:
             upper, found["proof"] = above, candidate
     return lower, upper, found
 

@@ -278,8 +278,7 @@ class Progress:
     @property
     def line(self) -> Line:
         """The best bounds, for the history."""
-        fit = None if self.best is None else self.best.fit
-        violation = 0.0 if fit is None else fit.violation
+        violation = 0.0 if self.best is None else self.best.violation
         counts = self.n_iter, self.n_passes, self.seconds
         return Line(*counts, self.lower, self.upper, violation)
 

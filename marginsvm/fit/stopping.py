@@ -10,7 +10,7 @@ from marginsvm.certificate.certificate import relative_gap
 from marginsvm.fit.confirm import WORTH_A_PROOF, vanishing
 from marginsvm.fit.progress import Confirmed, Progress
 from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.problem.rows import OutputRows, output_rows
+from marginsvm.problem.rows import OutputRows
 
 # A margin (in radii) that rounds may find although there is none: a few roundings of 1.
 NOISE = 1e-14
@@ -54,12 +54,9 @@ class Stopping:
     def promised(self, problem: KernelMatrixAdapter, progress: Progress) -> str | None:
         """Name the reason to stop according to the bounds of rounds, if there is one."""
         best, proof = progress.best, progress.proof
-        if best is not None and best.fit is not None and proof is not None:
-            assert proof.proof is not None
-            zero = output_rows(problem.rows).farthest
-            if proof.norm_bound == np.inf:
-                return "infeasible"
-            return self._status_of_error(best.fit.error(proof.proof, zero) if zero > 0.0 else 0.0)
+        if best is not None and best.error is not None and proof is not None:
+            infeasible = proof.norm_bound == np.inf
+            return "infeasible" if infeasible else self._status_of_error(best.error)
         lower = progress.lower if progress.lower > NOISE else 0.0
         small = vanishing(problem) if self.negligible is None else self.negligible
         if self.negligible is not None and self.goal != "rounds" and self.tol > 0:

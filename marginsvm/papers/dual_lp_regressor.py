@@ -13,16 +13,21 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
 from marginsvm._typing import Array
-from marginsvm.certify.interval_bounds import Fit, Weighed, measured_fit, weighed
+from marginsvm.certificate.bounded import Dual, Primal, dual
+from marginsvm.certificate.proof import FLOATS, published, refuted
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.interval_set import interval_set
 from marginsvm.estimator.parameters import PNormParameters, RandomParameters
 from marginsvm.estimator.played_regressor import PlayedRegressor
 from marginsvm.fit import Algorithm, Candidate, Progress, Stopping
-from marginsvm.fit.infeasibility import infeasibility
+from marginsvm.fit.confirm import prove_intervals
+from marginsvm.fit.progress import Confirmed
 from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.papers.dual_lp import DualLp, DualLpState
+from marginsvm.problem.programs import predictor_of, programs_of, weights_of
+from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.rows import intervals_of
+from marginsvm.problem.vector import Predictor, Vector
 
 # Growth of the bound on the norm that calls for another try to prove infeasibility.
 LONGER_BOUND = 1.25
@@ -33,6 +38,22 @@ MODEL_EPOCHS = 100  # epochs for the model where none fits
 MODEL_COST = 50.0
 
 
+class Fit(NamedTuple):
+    """A predictor, and what it is worth.
+
+    Attributes
+    ----------
+    vector : Predictor
+    primal : Primal
+    cost : float
+        Root of the sum of squared distances to the intervals; with a soft margin, the norm.
+    """
+
+    vector: Predictor
+    primal: Primal
+    cost: float
+
+
 class BestFit(NamedTuple):
     """The best that was measured so far.
 
@@ -40,18 +61,21 @@ class BestFit(NamedTuple):
     ----------
     fit : Fit
         The predictor of the least error.
-    proof : Weighed
-        The largest bound.
+    weights : Vector
+        Those of the largest bound.
+    dual : Dual
+        What these prove.
     zero : float
         Violation of the zero predictor.
     next_try : float
         Bound from which on it is tried to prove that no predictor fits.
     infeasible : bool
-        Whether ``proof`` has weights that prove it.
+        Whether ``weights`` prove it.
     """
 
     fit: Fit
-    proof: Weighed
+    weights: Vector
+    dual: Dual
     zero: float
     next_try: float = 0.0
     infeasible: bool = False
@@ -61,7 +85,14 @@ class BestFit(NamedTuple):
 
         With a soft margin, slack makes up for the violation.
         """
-        return fit.error(self.proof, self.zero)
+        allowed = (
+            0.0 if np.isfinite(self.dual.multiple) or self.dual.ridge else fit.primal.violation
+        )
+        P, D = float(fit.primal.objective), float(self.dual.objective(allowed))
+        gap = 1.0 - float(np.sqrt(min(D / P, 1.0))) if P > 0.0 else 0.0
+        if allowed == 0.0:
+            return gap
+        return max(gap, allowed / self.zero if self.zero > 0.0 else np.inf)
 
 
 @dataclass(frozen=True)
@@ -73,8 +104,8 @@ class IntervalAscent(DualLp):
     def start(self, problem: KernelMatrixAdapter) -> DualLpState:
         """Begin at zero."""
         state, farthest = super().start(problem), intervals_of(problem.rows).farthest
-        fit, proof = measured_fit(problem, state.v), weighed(problem, state.v.coef)
-        return replace(state, found=BestFit(fit, proof, farthest))
+        fit, dual = self._fit(problem, state.v), self._dual(problem, state.v)
+        return replace(state, found=BestFit(fit, state.v, dual, farthest))
 
     def measured(self, problem: KernelMatrixAdapter, state: DualLpState) -> DualLpState:
         """Measure v: the bound that it proves, and its predictor.
@@ -82,27 +113,48 @@ class IntervalAscent(DualLp):
         Another predictor is that of the largest dual objective along the ray of v.
         """
         alpha, found = intervals_of(problem.rows).admissible(state.v.coef), state.found
-        proof = weighed(problem, alpha)
-        squared = problem.dot(proof.vector, proof.vector)
-        best = max(proof.gain, 0.0) / squared if squared > 0.0 else 0.0
-        scales = (best, float(np.abs(alpha).sum()))
-        fits = [measured_fit(problem, scale * proof.vector) for scale in scales]
-        found = found._replace(proof=max(found.proof, proof, key=lambda proof: proof.norm))
+        v = state.v
+        if not np.array_equal(alpha, v.coef):
+            v = problem.combine(alpha, precise=True)
+        dual = self._dual(problem, v)
+        fits = [self._fit(problem, w) for w in (v, float(dual.best_multiple) * v)]
+        if dual.objective() > found.dual.objective():
+            found = found._replace(weights=v, dual=dual)
         # of two whose error is equal, the less costly one
         best = min(found.fit, *fits, key=lambda fit: (found.error(fit), fit.cost))
         found = found._replace(fit=best)
         soft, early = problem.ridge is not None, state.t < FIRST_TRY
-        if not soft and not early and found.proof.norm > found.next_try:
-            found = self._tried(problem, found)
-        return replace(state, found=found)
+        tried = soft or early or found.infeasible or found.dual.objective() <= found.next_try
+        return replace(state, found=found if tried else self._tried(problem, found))
+
+    def _program(self, problem: KernelMatrixAdapter) -> QuadraticProgram:
+        """The one program of all outputs, made once."""
+        if self not in problem.models:
+            (problem.models[self],) = programs_of(problem)
+        found: QuadraticProgram = problem.models[self]
+        return found
+
+    def _fit(self, problem: KernelMatrixAdapter, w: Predictor) -> Fit:
+        qp = self._program(problem)
+        found = published(qp, predictor_of(problem, w), np.zeros(qp.k))
+        if not qp.hard:
+            return Fit(w, found.primal, float(found.primal.objective))
+        short = np.maximum(qp.target - qp.values(qp.examples.scores(found.w), found.f), 0.0)
+        return Fit(w, found.primal, float(short @ short))
+
+    def _dual(self, problem: KernelMatrixAdapter, v: Vector) -> Dual:
+        qp = self._program(problem)
+        return dual(qp, weights_of(qp, v.coef), FLOATS)
 
     def _tried(self, problem: KernelMatrixAdapter, found: BestFit) -> BestFit:
         """Try to prove that no predictor fits."""
-        decisive = infeasibility(problem, found.proof)
-        if decisive is None:
-            return found._replace(next_try=LONGER_BOUND * found.proof.norm)
+        qp = self._program(problem)
+        alpha = refuted(qp, weights_of(qp, found.weights.coef))
+        if alpha is None:
+            return found._replace(next_try=LONGER_BOUND**2 * found.dual.objective())
+        weights = problem.combine(qp.coefficients(alpha).reshape(problem.rows.shape), precise=True)
         fit = min(found.fit, self._softened(problem), key=lambda fit: fit.cost)
-        return found._replace(fit=fit, proof=decisive, infeasible=True)
+        return found._replace(fit=fit, weights=weights, infeasible=True)
 
     def _softened(self, problem: KernelMatrixAdapter) -> Fit:
         """A predictor for the case that none fits: that of a soft tube, whose slack is dear."""
@@ -110,14 +162,23 @@ class IntervalAscent(DualLp):
         state = self.start(soft)
         for _ in range(MODEL_EPOCHS):
             state = self.moved(soft, state)
-        return measured_fit(problem, self.measured(soft, state).found.fit.vector)
+        return self._fit(problem, self.measured(soft, state).found.fit.vector)
 
     def candidates(self, problem: KernelMatrixAdapter, state: DualLpState) -> Iterator[Candidate]:
         """The largest bound, and the predictor of the least error."""
-        fit, proof, found = state.found.fit, state.found.proof, state.found
-        norm_bound = np.inf if found.infeasible else proof.norm
-        yield Candidate(proof.vector, precise=True, norm_bound=norm_bound, proof=proof)
-        yield Candidate(fit.vector, norm=fit.norm, fit=fit, fallback=True)
+        fit, found = state.found.fit, state.found
+        error = found.error(fit) if found.zero > 0.0 else 0.0
+        least = np.inf if found.infeasible else float(np.sqrt(2.0 * found.dual.objective()))
+        yield Candidate(found.weights, precise=True, norm_bound=least, error=error)
+        norm, violation = float(np.sqrt(2.0 * fit.primal.objective)), float(fit.primal.violation)
+        yield Candidate(fit.vector, norm=norm, violation=violation, error=error, fallback=True)
+
+    def confirmed(self, problem: KernelMatrixAdapter, progress: Progress) -> Confirmed:
+        """Prove the predictor of the least error and the weights of the largest bound."""
+        found, qp = progress.state.found, self._program(problem)
+        point = predictor_of(problem, found.fit.vector), np.zeros(qp.k)
+        alpha = weights_of(qp, found.weights.coef)
+        return prove_intervals(problem, [qp], found.fit.vector, [point], [alpha])
 
 
 @with_parameters
