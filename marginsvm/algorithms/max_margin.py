@@ -153,5 +153,6 @@ class MaxMarginClassifier(
             alpha = fitted.bounds.model.coef * (proof.predictor.multiple / fitted.problem.rows.unit)
         c = proof.qp.coefficients(alpha)
         support = np.flatnonzero(c.any(axis=1))
-        dual_coef = c[support].T / fitted.problem.radius**2
+        with np.errstate(over="ignore"):  # of examples in tiny units
+            dual_coef = c[support].T / fitted.problem.radius**2
         return {**found, **fitted.of_support(support), "dual_coef_": dual_coef}

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from marginsvm._cached import cached_property
-from marginsvm._rounding import FEW
 from marginsvm._typing import Array
 from marginsvm.certificate.bounded import level_of, lowest_values
 from marginsvm.certificate.certificate import Certificate
@@ -34,6 +33,9 @@ from marginsvm.estimator.weights import ClassWeights
 from marginsvm.problem.matrix import canonical
 
 _INLIER, _OUTLIERS_FIRST = 1, np.array([-1, 1])  # the class of all examples, and what is predicted
+
+# By how much values of examples at the edge differ in a fit, relative to it.
+EQUAL = 1e-11
 
 
 def one_class_set(estimator: Any, X: Any, sample_weight: Any) -> TrainingSet:
@@ -111,7 +113,7 @@ class FittedOneClass(Fitted):
         """The value at the edge of the share, less its rounding."""
         qp, predictor = self.proof.qp, self.proof.predictor
         edge = float(level_of(qp, lowest_values(qp, predictor.w, predictor.f, FLOATS)))
-        return edge - FEW * abs(edge)
+        return edge - EQUAL * abs(edge)
 
     def of_support(self, support: Array) -> dict[str, Array]:
         found = super().of_support(support)

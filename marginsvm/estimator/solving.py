@@ -61,6 +61,12 @@ def to_gap(tol: float) -> Monitor:
     return lambda now: None if now.gap <= tol else tol
 
 
+def intercepts(qp: QuadraticProgram, f: Array) -> Array:
+    """Of all scores; those of several classes sum to 0."""
+    b = qp.offsets(f)
+    return b - b.mean() if qp.codes is not None and qp.intercept else b
+
+
 def of_few_examples(examples: Any, w: Array) -> Array:
     """Coefficients of the same predictor on independent examples: large ones may cancel."""
     few = np.flatnonzero(w.any(axis=0))
@@ -139,16 +145,16 @@ class Exact(Algorithm):
         (qp,), (point,), words = programs, state, ""
         alpha = point.alpha if point.alpha.any() else qp.feasible(np.ones(qp.shape))
         alpha = np.where(alpha > TINY * alpha.max(), alpha, 0.0)
-        predictor, weights = proofs.published(qp, point.w, qp.offsets(point.f)), alpha
+        predictor, weights = proofs.published(qp, point.w, intercepts(qp, point.f)), alpha
         if qp.examples.d is None:  # of the examples with weight alone, if as good
             w = qp.coefficients(alpha).T
             f = qp.best_f(qp.examples.scores(w), point.f)
-            other = proofs.published(qp, w, qp.offsets(f))
+            other = proofs.published(qp, w, intercepts(qp, f))
             if proofs.with_weights(qp, other, alpha).gap <= self.tol:
                 predictor = other
         if predictor.primal.margin <= 0.0:
             w, f, weights, words = self.model(problem, qp)
-            predictor = proofs.published(qp, w, qp.offsets(f))
+            predictor = proofs.published(qp, w, intercepts(qp, f))
         elif qp.game:  # the multiple of alpha that makes up w
             image = qp.rmatvec(alpha)
             square = qp.examples.inner(image, image)
@@ -324,7 +330,8 @@ class _Fit:
     def proved(self, *, ended: bool = False) -> str | None:
         """Prove what would be published; the status if that ends the fit."""
         status = self._proved(tuple(self.points), ended=ended)
-        if status is None and self.problem.design is None:
+        intervals = isinstance(self.problem.rows, OutputRows)
+        if status is None and self.problem.design is None and intervals:
             examples = self.problem.examples
             few = (point._replace(w=of_few_examples(examples, point.w)) for point in self.points)
             status = self._proved(tuple(few), ended=ended)

@@ -305,7 +305,7 @@ class QuadraticProgram:
         t = self.sign * r
         if np.any(self.ridge):
             return np.array([_root(t, up, 1.0 / self.ridge)])
-        return np.array([-_quantile(-t, self.upper, float(self.upper[up].sum()))])
+        return np.array([-_middle(-t, self.upper, float(self.upper[up].sum()))])
 
     def feasible(self, alpha: Array) -> Array:
         """Weights near alpha that keep to their bounds and balance, up to rounding.
@@ -376,6 +376,16 @@ def _quantile(r: Array, upper: Array, mass: float) -> float:
     order = np.argsort(-r, kind="stable")
     at = int(np.searchsorted(np.cumsum(upper[order]), mass * (1.0 - 1e-15)))
     return float(r[order[min(at, len(r) - 1)]])
+
+
+def _middle(r: Array, upper: Array, mass: float) -> float:
+    """The middle of all that ``_quantile`` could be."""
+    order = np.argsort(-r, kind="stable")
+    passed = np.cumsum(upper[order])
+    first = int(np.searchsorted(passed, mass * (1.0 - 1e-12)))
+    last = int(np.searchsorted(passed, mass * (1.0 + 1e-12)))
+    first, last = (min(at, len(r) - 1) for at in (first, last))
+    return 0.5 * float(r[order[first]] + r[order[last]])
 
 
 def _root(t: Array, up: Array, weight: Array) -> float:
