@@ -290,3 +290,10 @@ def test_a_certified_objective_is_none_below_its_bound(seed, unit):
 def test_targets_of_examples_in_tiny_units(rng):
     X = rng.standard_normal((20, 3))
     fit(MaxMarginRegressor(), 1e-200 * X, X[:, 0])
+
+
+def test_a_tube_around_all_targets_leaves_a_kernel_no_working_set(rng):
+    X = rng.standard_normal((12, 3))
+    for y in (rng.uniform(-1.0, 1.0, (12, 2)), rng.uniform(-1.0, 1.0, 12)):
+        reg = fit(MaxMarginRegressor(kernel="precomputed", epsilon=30.0), X @ X.T, y)
+        assert (reg.status_, np.max(reg.objective_)) == ("certified", 0.0)

@@ -327,7 +327,7 @@ def gather(columns, slot, examples, first, last, K):
 
 def _most_steps(m: int) -> int:
     """Steps on a working set at most, before scores of all examples are computed."""
-    return max(50 * m, 2**21 // m)
+    return max(50 * m, 2**21 // max(m, 1))
 
 
 class Pairs:
