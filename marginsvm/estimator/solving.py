@@ -146,8 +146,9 @@ class Exact(Algorithm):
         alpha = point.alpha if point.alpha.any() else qp.feasible(np.ones(qp.shape))
         alpha = np.where(alpha > TINY * alpha.max(), alpha, 0.0)
         predictor, weights = proofs.published(qp, point.w, intercepts(qp, point.f)), alpha
-        if qp.examples.d is None:  # of the examples with weight alone, if as good
-            w = qp.coefficients(alpha).T
+        w = qp.coefficients(alpha).T
+        if qp.examples.d is None and np.any(point.w[:, ~w.any(axis=0)]):
+            # of the examples with weight alone, if as good
             f = qp.best_f(qp.examples.scores(w), point.f)
             other = proofs.published(qp, w, intercepts(qp, f))
             if proofs.with_weights(qp, other, alpha).gap <= self.tol:
