@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_array
 from marginsvm._typing import Array
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
 from marginsvm.estimator.training_set import TrainingSet, training_set
+from marginsvm.problem.matrix import on_host
 
 # Ends of the grid, as multiples of 1 / r^2, where r^2 is the mean squared distance of an example
 # from the mean of all. At the upper end, of n examples, features count that spread over
@@ -215,14 +216,14 @@ def margin_path(
         warnings.simplefilter("ignore", ConvergenceWarning)  # there is one for all
         for fit in along_costs(model, X, y, sample_weight, costs):
             if model.kernel == "linear":
-                coef = fit.coef_
+                coef = on_host(fit.coef_)
             else:
                 coef = np.zeros((len(fit.dual_coef_), training.n_given))
                 coef[:, fit.support_] = fit.dual_coef_
             weights = fit.certificate_.weights
             n_support = len(np.unique(weights.nonzero()[0]))
             bounds = fit.margin_, fit.margin_bound_, fit.gap_
-            found.append((coef, fit.intercept_, *bounds, n_support, fit.n_iter_))
+            found.append((coef, on_host(fit.intercept_), *bounds, n_support, fit.n_iter_))
     path = MarginPath(costs, *map(np.array, zip(*found, strict=True)))
     late = costs[path.gaps > model.tol].tolist()
     if late:
