@@ -226,7 +226,7 @@ def coordinates(S: Array, rest: Callable[[], Array] | None = None) -> tuple[Arra
     T, Z, low = np.eye(S.shape[1]), S, None
     for _ in range(3):
         R = np.asarray(np.linalg.qr(Z, mode="r")) if len(Z) >= Z.shape[1] else np.eye(Z.shape[1])
-        least = 1e-16 * np.abs(R).max(initial=0.0)
+        least = 1e-16 * np.abs(R).max(initial=0.0) or 1.0  # of nothing but zeros
         R = R + np.diag(np.where(np.abs(R.diagonal()) < least, least, 0.0))
         inverse = solve_triangular(R, np.eye(len(R))) if len(R) else R
         T = T @ inverse

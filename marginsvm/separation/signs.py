@@ -151,7 +151,7 @@ def central(design: Design, found: Split, face: Face | None) -> tuple[Array, Arr
     """
     cone, w, some = Cone(design, found, face), found.direction, list[Array]()
     R = np.asarray(np.linalg.qr(cone.F * design.reach[:, None], mode="r"))
-    if found.spanned and len(R) <= MOST and np.linalg.cond(R) < 1e8:
+    if found.spanned and cone.T.any() and len(R) <= MOST and np.linalg.cond(R) < 1e8:
         rows = np.linalg.solve(R.T, (cone.T * cone.lengths[:, None]).T).T
         M = np.column_stack([rows / np.abs(rows).max(), np.ones(len(rows))])
         c = -least_rest(M, np.eye(1, M.shape[1], M.shape[1] - 1)[0])[1][:-1]
