@@ -29,7 +29,7 @@ from marginsvm.algorithms.max_margin_regressor import MaxMarginRegressor
 from marginsvm.certificate.numbers import Floats
 from marginsvm.certificate.reading import Data, Reading, class_weights, kernel_of
 from marginsvm.certificate.unwrapping import unwrapped
-from marginsvm.certify.host import examples_on_host, on_host
+from marginsvm.problem.matrix import examples_on_host, on_host
 
 HINGES = ("hinge", "squared_hinge")
 TUBES = ("epsilon_insensitive", "squared_epsilon_insensitive")

@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.base import ClassifierMixin, _fit_context
 
 from marginsvm.certificate.certificate import StatesMargin
-from marginsvm.certify.tolerances import NEGLIGIBLE
 from marginsvm.estimator.advice import remedies
 from marginsvm.estimator.block_source import FitsBlocks, block_set, blocks_of_map
 from marginsvm.estimator.declaring import constraints_of
@@ -24,7 +23,8 @@ from marginsvm.estimator.played import Played
 from marginsvm.estimator.prediction import PredictorMixin
 from marginsvm.estimator.training_set import training_set
 from marginsvm.fit import Algorithm, Candidate, Progress, Stopping
-from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.fit.stopping import NEGLIGIBLE
+from marginsvm.problem.adapter import KernelMatrixAdapter
 
 __all__ = ["Candidate", "DualStateMixin", "Progress"]
 

@@ -12,7 +12,7 @@ from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.parameters import CommonParameters, KernelParameters, RandomParameters
 from marginsvm.fit import Algorithm, Candidate, Requirements, Stopping, measured, play
-from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter, LinearAdapter
+from marginsvm.problem.adapter import GramAdapter, KernelMatrixAdapter, LinearAdapter
 from marginsvm.problem.norms import LpNorm
 from marginsvm.problem.responses import (
     CappedSoftmax,

@@ -17,7 +17,8 @@ from sklearn.exceptions import ConvergenceWarning
 from marginsvm._typing import Array
 from marginsvm.algorithms.max_margin import MaxMarginClassifier
 from marginsvm.certificate.check import check_certificate
-from marginsvm.kernel_matrix import LinearAdapter, make_rows
+from marginsvm.problem.adapter import LinearAdapter
+from marginsvm.problem.rows import make_rows
 
 # As shares of the bounds: what two orders of the same sums may differ by after 30 rounds.
 _ROUNDED_SHARE = 1e-6

@@ -10,7 +10,8 @@ from helpers.oracle import best_margin
 from sklearn.datasets import load_iris
 
 from marginsvm import AcceleratedPerceptron, DualLpPerceptron, check_certificate
-from marginsvm.kernel_matrix import LinearAdapter, make_rows
+from marginsvm.problem.adapter import LinearAdapter
+from marginsvm.problem.rows import make_rows
 
 
 @pytest.mark.parametrize("exponent", [2.0, 1.4])

@@ -14,12 +14,12 @@ from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kerne
 from threadpoolctl import threadpool_limits
 
 from marginsvm import AdaptiveSamplingKernelClassifier, BatchPerceptron, theory_draws
-from marginsvm.kernel_matrix import GramAdapter, make_rows
 from marginsvm.kernels import two_layer_relu_ntk
 from marginsvm.papers import adaptive_sampling
 from marginsvm.papers.adaptive_sampling import Draws, cycle_at, quantile, uniforms
-from marginsvm.problem.adapter import ColumnCache, ColumnPlan
+from marginsvm.problem.adapter import ColumnCache, ColumnPlan, GramAdapter
 from marginsvm.problem.responses import softmax
+from marginsvm.problem.rows import make_rows
 from marginsvm.schedules import theory_step
 
 SCHEDULES = {

@@ -21,10 +21,6 @@ dual_state
 estimator
 solvers fit
 certificate
-kernel_matrix
-data
-certify
-rows
 problem
 schedules kernels sources
 _cached _rounding _compiling

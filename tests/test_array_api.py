@@ -31,8 +31,8 @@ from marginsvm import (
     check_separability,
     margin_path,
 )
-from marginsvm.certify.host import on_host, with_attributes_on_host
 from marginsvm.problem import matrix
+from marginsvm.problem.matrix import on_host, with_attributes_on_host
 
 if not hasattr(_array_api, "move_estimator_to"):
     pytest.skip(

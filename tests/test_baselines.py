@@ -8,7 +8,8 @@ from helpers.hard import each_hard, small, within
 from helpers.oracle import best_margin
 
 from marginsvm import BatchPerceptron, NormalizedKernelPerceptron, VonNeumannClassifier
-from marginsvm.kernel_matrix import LinearAdapter, make_rows
+from marginsvm.problem.adapter import LinearAdapter
+from marginsvm.problem.rows import make_rows
 
 
 def test_batch_perceptron_adds_the_worst_row(rng):

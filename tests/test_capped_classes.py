@@ -22,9 +22,9 @@ from marginsvm import (
     SmoothedKernelPerceptron,
     check_certificate,
 )
-from marginsvm.certify.caps import ShareCaps
 from marginsvm.extend import softmax
-from marginsvm.kernel_matrix import make_rows
+from marginsvm.problem.caps import ShareCaps
+from marginsvm.problem.rows import make_rows
 
 
 def assert_tampering_is_refused(clf, X, y):

@@ -13,8 +13,9 @@ from helpers.estimators import fit, separable
 
 import marginsvm
 from marginsvm import DualLpPerceptron, LpPerceptron, PrimalMirrorDescent
-from marginsvm.kernel_matrix import LinearAdapter, make_rows
 from marginsvm.papers import coordinates as loops
+from marginsvm.problem.adapter import LinearAdapter
+from marginsvm.problem.rows import make_rows
 
 
 def run(code, **environment):

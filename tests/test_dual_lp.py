@@ -21,9 +21,11 @@ from marginsvm import (
     PrimalMirrorDescent,
     check_certificate,
 )
-from marginsvm.kernel_matrix import GramAdapter, LinearAdapter, LpNorm, make_rows
 from marginsvm.papers import coordinates as loops
 from marginsvm.papers.dual_lp import DualLp, RajBach, strong_convexity
+from marginsvm.problem.adapter import GramAdapter, LinearAdapter
+from marginsvm.problem.norms import LpNorm
+from marginsvm.problem.rows import make_rows
 
 # The reference: explicit rows, nothing incremental.
 

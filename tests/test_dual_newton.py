@@ -13,9 +13,10 @@ from helpers.pairwise import pairwise
 from scipy.optimize import linprog, nnls
 
 from marginsvm import DualLpPerceptron, DualLpRegressor, check_certificate
-from marginsvm.kernel_matrix import LinearAdapter, LpNorm, make_rows
 from marginsvm.papers.dual_newton import Newton, pivoted, working_set
-from marginsvm.rows import Intervals, OutputRows
+from marginsvm.problem.adapter import LinearAdapter
+from marginsvm.problem.norms import LpNorm
+from marginsvm.problem.rows import Intervals, OutputRows, make_rows
 
 sys.path.append(str(Path(__file__).parents[1] / "examples" / "benchmarks"))
 from _sets import raj_bach

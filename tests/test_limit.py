@@ -11,7 +11,8 @@ from helpers.pairwise import pairwise
 from scipy.optimize import minimize
 
 from marginsvm import MaxMarginClassifier, check_certificate
-from marginsvm.kernel_matrix import GramAdapter, LinearAdapter, make_rows
+from marginsvm.problem.adapter import GramAdapter, LinearAdapter
+from marginsvm.problem.rows import make_rows
 
 
 def labelled(rng, k, n=700, d=30):

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import OneClassSVM
 
 from marginsvm import MaxMarginOutlierDetector, check_certificate
-from marginsvm.certify.caps import ShareCaps
+from marginsvm.problem.caps import ShareCaps
 
 SETS = {
     "iris": load_iris().data,

@@ -20,10 +20,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR, LinearSVR
 
 from marginsvm import MaxMarginRegressor, check_certificate
-from marginsvm.kernel_matrix import LinearAdapter
+from marginsvm.problem.adapter import LinearAdapter
 from marginsvm.problem.design import Design
 from marginsvm.problem.quadratic_program import regression
-from marginsvm.rows import Intervals, OutputRows
+from marginsvm.problem.rows import Intervals, OutputRows
 
 LOSSES = {"epsilon_insensitive": 1, "squared_epsilon_insensitive": 2}
 

@@ -11,8 +11,9 @@ from helpers.vectors import flat
 from scipy.special import expit
 
 from marginsvm import MomentumMarginClassifier, NesterovSchedule, PowerSchedule
-from marginsvm.kernel_matrix import LinearAdapter, make_rows
+from marginsvm.problem.adapter import LinearAdapter
 from marginsvm.problem.responses import softmax
+from marginsvm.problem.rows import make_rows
 
 
 @pytest.mark.parametrize("balanced", [True, False])

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from conftest import SEED
 
-from marginsvm.kernel_matrix import BestResponse
 from marginsvm.papers import coordinates, dual_lp
 from marginsvm.papers.accelerated import AcceleratedPlay, MirrorProx, NesterovPlay
 from marginsvm.papers.adaptive_sampling import Draws
@@ -29,6 +28,7 @@ from marginsvm.papers.perceptrons import (
     VonNeumann,
 )
 from marginsvm.papers.von_neumann import IteratedSmoothed
+from marginsvm.problem.adapter import BestResponse
 from marginsvm.problem.responses import worst_row
 
 pytestmark = pytest.mark.slow

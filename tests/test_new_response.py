@@ -10,8 +10,9 @@ from sklearn.datasets import make_blobs
 
 from marginsvm import MomentumMarginClassifier, check_certificate
 from marginsvm.extend import Response, Weights, softmax
-from marginsvm.kernel_matrix import LinearAdapter, make_rows
+from marginsvm.problem.adapter import LinearAdapter
 from marginsvm.problem.blocks import Blocks
+from marginsvm.problem.rows import make_rows
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from marginsvm import (
     SmoothedKernelPerceptron,
     check_certificate,
 )
-from marginsvm.rows import LpNorm
+from marginsvm.problem.norms import LpNorm
 
 NORMALIZING = [cls for cls in ESTIMATORS if "normalize" in parameters(cls)]
 each_normalizing = over(NORMALIZING)

@@ -11,8 +11,9 @@ from sklearn.datasets import load_iris
 from sklearn.model_selection import GridSearchCV
 
 from marginsvm import KernelPerceptron, NormalizedKernelPerceptron, OptimisticPerceptron
-from marginsvm.kernel_matrix import LinearAdapter, make_rows
+from marginsvm.problem.adapter import LinearAdapter
 from marginsvm.problem.responses import Euclidean
+from marginsvm.problem.rows import make_rows
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,9 @@ from scipy.optimize import minimize, nnls
 from scipy.special import logsumexp
 
 from marginsvm import MaxMarginClassifier, MomentumMarginClassifier
-from marginsvm.kernel_matrix import LinearAdapter, make_rows
 from marginsvm.papers.momentum import LOSSES
+from marginsvm.problem.adapter import LinearAdapter
+from marginsvm.problem.rows import make_rows
 
 
 def test_lemma_a_1(rng):

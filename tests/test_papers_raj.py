@@ -13,9 +13,11 @@ from helpers.oracle import best_margin
 from helpers.vectors import flat
 
 from marginsvm import DualLpPerceptron, LpPerceptron, PrimalMirrorDescent
-from marginsvm.kernel_matrix import LinearAdapter, LpNorm, make_rows
 from marginsvm.papers import coordinates as loops
 from marginsvm.papers.dual_lp import draw, strong_convexity
+from marginsvm.problem.adapter import LinearAdapter
+from marginsvm.problem.norms import LpNorm
+from marginsvm.problem.rows import make_rows
 
 
 def ascents(data, epochs, seeds=20):

@@ -24,7 +24,8 @@ from marginsvm import (
     SmoothedKernelPerceptron,
     VonNeumannClassifier,
 )
-from marginsvm.kernel_matrix import GramAdapter, make_rows
+from marginsvm.problem.adapter import GramAdapter
+from marginsvm.problem.rows import make_rows
 
 # The margin: section 2.2 and section 3.
 

@@ -20,8 +20,9 @@ from marginsvm import (
     SmoothedKernelPerceptron,
     check_certificate,
 )
-from marginsvm.kernel_matrix import LinearAdapter, make_rows
 from marginsvm.papers.accelerated import AcceleratedPlay
+from marginsvm.problem.adapter import LinearAdapter
+from marginsvm.problem.rows import make_rows
 
 
 class Paper:

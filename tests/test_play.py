@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from marginsvm.certify.caps import ShareCaps
 from marginsvm.fit import Algorithm, Candidate, Progress, Stopping, play
 from marginsvm.fit.confirm import confirm, least_loss
 from marginsvm.fit.progress import History, Line
-from marginsvm.kernel_matrix import LinearAdapter, make_rows
-from marginsvm.rows import Vector
+from marginsvm.problem.adapter import LinearAdapter
+from marginsvm.problem.caps import ShareCaps
+from marginsvm.problem.rows import make_rows
+from marginsvm.problem.vector import Vector
 
 
 def problem(C=np.inf):

@@ -10,12 +10,12 @@ from helpers.vectors import flat
 from scipy.optimize import linprog
 
 from marginsvm.extend import euclidean, logistic, softmax, worst_row
-from marginsvm.kernel_matrix import LinearAdapter, make_rows
 from marginsvm.problem import adapter
+from marginsvm.problem.adapter import LinearAdapter
 from marginsvm.problem.blocks import Blocks
 from marginsvm.problem.intercepts import balancing_factors, balancing_offsets, min_cycle
 from marginsvm.problem.responses import balanced
-from marginsvm.problem.rows import BinaryRows, MulticlassRows
+from marginsvm.problem.rows import BinaryRows, MulticlassRows, make_rows
 
 RESPONSES = [softmax, logistic, euclidean, worst_row]
 

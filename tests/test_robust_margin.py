@@ -25,12 +25,13 @@ from marginsvm import (
     SmoothedKernelPerceptron,
     check_certificate,
 )
-from marginsvm.certify.caps import ShareCaps
 from marginsvm.extend import euclidean, logistic, softmax
 from marginsvm.fit import Stopping, play
-from marginsvm.kernel_matrix import LinearAdapter, make_rows
 from marginsvm.papers.accelerated import AcceleratedPlay
 from marginsvm.papers.momentum import Momentum
+from marginsvm.problem.adapter import LinearAdapter
+from marginsvm.problem.caps import ShareCaps
+from marginsvm.problem.rows import make_rows
 
 WITH_NU = [
     MomentumMarginClassifier,

@@ -9,7 +9,8 @@ from helpers.hard import each_hard, lopsided, within
 from helpers.oracle import best_margin
 
 from marginsvm import OptimisticPerceptron, PerceptronVonNeumann, SmoothedKernelPerceptron
-from marginsvm.kernel_matrix import GramAdapter, LinearAdapter, make_rows
+from marginsvm.problem.adapter import GramAdapter, LinearAdapter
+from marginsvm.problem.rows import make_rows
 
 
 @pytest.mark.parametrize("balanced", [True, False])

@@ -9,8 +9,9 @@ from helpers.hard import each_hard, thin, within
 from helpers.oracle import best_margin
 
 from marginsvm import PerceptronVonNeumann
-from marginsvm.kernel_matrix import LinearAdapter, make_rows
+from marginsvm.problem.adapter import LinearAdapter
 from marginsvm.problem.responses import euclidean
+from marginsvm.problem.rows import make_rows
 
 
 @pytest.mark.parametrize("balanced", [True, False])

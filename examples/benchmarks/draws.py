@@ -12,8 +12,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from marginsvm import AdaptiveSamplingKernelClassifier
-from marginsvm.kernel_matrix import GramAdapter, make_rows
-from marginsvm.problem.adapter import ColumnPlan
+from marginsvm.problem.adapter import ColumnPlan, GramAdapter
+from marginsvm.problem.rows import make_rows
 
 N, k, d = 10_000, 10, 50
 rng = np.random.default_rng(0)

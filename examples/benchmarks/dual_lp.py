@@ -20,7 +20,9 @@ from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
 from marginsvm import DualLpPerceptron, LpPerceptron, PrimalMirrorDescent
-from marginsvm.kernel_matrix import LinearAdapter, LpNorm, make_rows
+from marginsvm.problem.adapter import LinearAdapter
+from marginsvm.problem.norms import LpNorm
+from marginsvm.problem.rows import make_rows
 
 warnings.simplefilter("ignore")
 threadpool_limits(1)

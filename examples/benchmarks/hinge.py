@@ -23,7 +23,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC, LinearSVC
 
 from marginsvm import MaxMarginClassifier, check_certificate
-from marginsvm.certify.capped_offsets import best_capped_offsets
+from marginsvm.problem.capped_offsets import best_capped_offsets
 
 SETS = {
     "linear": ["svmguide1", "german_numer_scale", "mushrooms", "a9a", "usps", "rcv1_ccat_small"],

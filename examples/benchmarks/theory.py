@@ -21,7 +21,8 @@ from _sets import load as published
 from sklearn.exceptions import ConvergenceWarning
 
 import marginsvm as m
-from marginsvm.kernel_matrix import LinearAdapter, make_rows
+from marginsvm.problem.adapter import LinearAdapter
+from marginsvm.problem.rows import make_rows
 
 ROUNDS = 10_000
 GAPS = 10.0 ** -np.arange(1, 7)

@@ -21,7 +21,7 @@ from marginsvm.estimator.prediction import ScoresMixin
 from marginsvm.estimator.solving import Exact, solved
 from marginsvm.estimator.to_sklearn import outlier_detector
 from marginsvm.fit import Algorithm, Progress, Stopping
-from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.solvers.solve import FEWEST
 

@@ -20,7 +20,7 @@ from marginsvm.estimator.played_regressor import PlayedRegressor
 from marginsvm.estimator.prediction import ScoresMixin
 from marginsvm.estimator.solving import Exact, solved
 from marginsvm.fit import Algorithm, Progress, Stopping
-from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.problem.adapter import KernelMatrixAdapter
 
 _PATIENCE = 10  # rounds without progress, as of MaxMarginClassifier
 

@@ -24,7 +24,7 @@ from marginsvm.certificate.examples import NoInnerProductsError
 from marginsvm.certificate.numbers import Floats, Numbers, Rationals
 from marginsvm.certificate.reading import Data, Reading
 from marginsvm.certificate.unwrapping import layers, unwrapped
-from marginsvm.certify.host import examples_on_host, on_host, with_attributes_on_host
+from marginsvm.problem.matrix import examples_on_host, on_host, with_attributes_on_host
 
 RTOL = 1e-7  # of the largest norm of an example: far above the rounding of float64 sums
 NEGLIGIBLE = 1e-6  # radii: an upper bound at which any fit may give up on a separator

@@ -23,7 +23,7 @@ from marginsvm._typing import Array
 from marginsvm.certificate.numbers import Floats
 from marginsvm.certificate.reading import Data, Reading
 from marginsvm.certificate.unwrapping import unwrapped
-from marginsvm.certify.host import examples_on_host, on_host, with_attributes_on_host
+from marginsvm.problem.matrix import examples_on_host, on_host, with_attributes_on_host
 
 FORMAT = "marginsvm proof 3"
 # How much weaker, relative to it, a claim of the file may be than the certificate's, as weights in

@@ -17,7 +17,6 @@ from marginsvm.certificate.bounded import Dual, Primal, dual, primal
 from marginsvm.certificate.exact import refuting_weights
 from marginsvm.certificate.examples import ExactFeatures, KernelMatrix
 from marginsvm.certificate.numbers import Numbers, Rationals
-from marginsvm.certify.spec import ProblemSpec
 from marginsvm.problem.design import Design, mean_of
 from marginsvm.problem.kernels import Gram, Kernel, distinct
 from marginsvm.problem.matrix import as_matrix
@@ -28,6 +27,7 @@ from marginsvm.problem.quadratic_program import (
     one_class,
     regression,
 )
+from marginsvm.problem.spec import ProblemSpec
 
 
 def class_weights(class_weight: Any, y: Array, sample_weight: Array) -> Array:

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from marginsvm.certificate.certificate import relative_gap
-from marginsvm.certify.certifiable import written_out
 from marginsvm.fit import Algorithm, Progress
 from marginsvm.fit.progress import Confirmed
-from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.problem.adapter import KernelMatrixAdapter
 
 # Part of the published gap, or less, that rounds leave where most of it is rounding.
 _ROUNDING_SHARE = 0.5
@@ -120,8 +119,8 @@ def _ways(
 
 def _has_different_units(problem: KernelMatrixAdapter) -> bool:
     """Whether the spreads of features differ by much."""
-    features = written_out(problem)
-    spread = None if features is None else features.spread()
+    design = problem.design
+    spread = None if design is None or design.X.factor is not None else design.spread
     if spread is None:
         return False
     spread = spread[spread > 0.0]

@@ -27,7 +27,7 @@ from marginsvm.estimator.training_set import ClassLabels, TrainingSet, labelled
 from marginsvm.estimator.validated import Validated, check_kernel_params, positive
 from marginsvm.problem.blocks import Blocks
 from marginsvm.problem.matrix import Matrix
-from marginsvm.rows import Intervals
+from marginsvm.problem.rows import Intervals
 
 if TYPE_CHECKING:
     from marginsvm.sources import ArrayBlocks

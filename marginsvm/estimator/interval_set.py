@@ -10,9 +10,6 @@ import scipy.sparse as sp
 from sklearn.utils.validation import assert_all_finite, check_array
 
 from marginsvm._typing import Array
-from marginsvm.certify.prices import HingeCaps
-from marginsvm.certify.spec import ProblemSpec
-from marginsvm.certify.tolerances import LARGEST_NORM
 from marginsvm.estimator.kernel_function import kernel_on
 from marginsvm.estimator.kernel_problem import common_arguments, kernel_problem
 from marginsvm.estimator.on_device import refuse_foreign
@@ -27,10 +24,12 @@ from marginsvm.estimator.validated import (
 )
 from marginsvm.fit import Requirements
 from marginsvm.fit.progress import Line
-from marginsvm.kernel_matrix import GramAdapter, KernelMatrixAdapter, LinearAdapter
+from marginsvm.problem.adapter import LARGEST_NORM, GramAdapter, KernelMatrixAdapter, LinearAdapter
+from marginsvm.problem.caps import HingeCaps
 from marginsvm.problem.kernels import Kernel
 from marginsvm.problem.matrix import canonical
-from marginsvm.rows import Intervals, OutputRows
+from marginsvm.problem.rows import Intervals, OutputRows
+from marginsvm.problem.spec import ProblemSpec
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.certify.spec import ProblemSpec
 from marginsvm.estimator.objects import first_equal, of_objects
 from marginsvm.fit import Requirements
-from marginsvm.kernel_matrix import GramAdapter
+from marginsvm.problem.adapter import GramAdapter
 from marginsvm.problem.kernels import Kernel
 from marginsvm.problem.matrix import FLOAT64
 from marginsvm.problem.norms import LpNorm
 from marginsvm.problem.rows import Rows
+from marginsvm.problem.spec import ProblemSpec
 
 
 class Division(NamedTuple):

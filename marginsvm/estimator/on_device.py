@@ -21,7 +21,7 @@ except ImportError:  # scikit-learn before 1.9, where arrays that do not go toge
 
 
 from marginsvm._typing import Array
-from marginsvm.certify.host import detached, is_foreign, on_host
+from marginsvm.problem.matrix import is_foreign, on_host
 
 _CONVERT = "convert X to NumPy, as by X.cpu().numpy() for torch"
 
@@ -121,7 +121,7 @@ def place_of_training(estimator: Any, X: Any) -> Device | None:
 
 def plain(X: Any, place: Device | None) -> Any:
     """Examples as scikit-learn validates them: tensors without a record for gradients."""
-    return X if place is None else detached(X)
+    return X.detach() if place is not None and hasattr(X, "detach") else X  # of torch
 
 
 def types_of(place: Device | None) -> list[Any]:

@@ -14,8 +14,6 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from marginsvm._typing import Array
-from marginsvm.certify.spec import ProblemSpec
-from marginsvm.certify.tolerances import OTHER_DATA_IN_SINGLE
 from marginsvm.estimator.callback_support import CallbackSupportMixin, with_callbacks
 from marginsvm.estimator.on_device import published
 from marginsvm.estimator.results import Fitted
@@ -23,10 +21,15 @@ from marginsvm.fit import Algorithm, Progress, Stopping, play
 from marginsvm.fit.confirm import confirm
 from marginsvm.fit.interrupts import interrupts_wait
 from marginsvm.fit.play import Outcome, begin
-from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.problem.adapter import KernelMatrixAdapter
+from marginsvm.problem.spec import ProblemSpec
 from marginsvm.problem.threads import single_threaded_blas
 
 _UNFINISHED = ("max_iter", "no_margin", "infeasible", "stalled")
+
+# Difference of two entries of a vector per unit of its mass (in radii) where parts were computed
+# from kernel values in float32: the weights are the same, and the rest is computed anew.
+OTHER_DATA_IN_SINGLE = 1e-3
 
 
 class Played(CallbackSupportMixin):

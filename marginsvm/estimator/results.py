@@ -16,7 +16,7 @@ from marginsvm.estimator.training_set import TrainingSet
 from marginsvm.fit import Algorithm, Progress
 from marginsvm.fit.confirm import confirm
 from marginsvm.fit.progress import Confirmed, History
-from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.problem.adapter import KernelMatrixAdapter
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from typing import Any
 from sklearn.utils.validation import _check_monotonic_cst
 
 from marginsvm._typing import Array
-from marginsvm.certify.spec import ProblemSpec
 from marginsvm.problem.matrix import as_matrix
-from marginsvm.rows import LpNorm, SignedNorm
+from marginsvm.problem.norms import LpNorm, SignedNorm
+from marginsvm.problem.spec import ProblemSpec
 
 
 def signs_of(estimator: Any) -> Array | None:

@@ -17,13 +17,13 @@ from scipy.linalg.lapack import dpstrf
 from marginsvm._typing import Array
 from marginsvm.certificate import proof as proofs
 from marginsvm.certificate.bounded import lowest_values
-from marginsvm.certify.candidate import Candidate
 from marginsvm.fit import Algorithm, Progress, Requirements, Stopping
+from marginsvm.fit.candidate import Candidate
 from marginsvm.fit.confirm import confirm, prove_intervals, prove_overlap, vanishing
 from marginsvm.fit.interrupts import let_interrupts_through
 from marginsvm.fit.play import OnRound, Outcome, begin
 from marginsvm.fit.progress import Confirmed
-from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.problem.programs import programs_of
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.rows import OutputRows, output_rows

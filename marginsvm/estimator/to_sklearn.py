@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from marginsvm._typing import Array
-from marginsvm.certify.host import on_host
+from marginsvm.problem.matrix import on_host
 
 _LIBSVM = {"linear": "linear", "poly": "poly", "polynomial": "poly", "rbf": "rbf"}
 _LIBSVM |= {"sigmoid": "sigmoid", "precomputed": "precomputed"}  # what SVC computes by itself

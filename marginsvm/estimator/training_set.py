@@ -12,9 +12,6 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from marginsvm._typing import Array
 from marginsvm.certificate.certificate import bounds_text, quantity, relative_gap
-from marginsvm.certify.caps import ShareCaps
-from marginsvm.certify.host import on_host
-from marginsvm.certify.spec import ProblemSpec
 from marginsvm.estimator.kernel_function import kernel_on, norms_of
 from marginsvm.estimator.kernel_problem import Division, common_arguments, kernel_problem
 from marginsvm.estimator.on_device import Device, place_of_training, plain, types_of
@@ -30,12 +27,13 @@ from marginsvm.estimator.validated import (
 from marginsvm.estimator.weights import ClassWeights
 from marginsvm.fit import Requirements
 from marginsvm.fit.progress import Line
-from marginsvm.kernel_matrix import KernelMatrixAdapter, LinearAdapter
-from marginsvm.problem.adapter import NotFinite
+from marginsvm.problem.adapter import KernelMatrixAdapter, LinearAdapter, NotFinite
+from marginsvm.problem.caps import ShareCaps
 from marginsvm.problem.kernels import Kernel
-from marginsvm.problem.matrix import as_matrix, canonical, inverse, is_foreign
+from marginsvm.problem.matrix import as_matrix, canonical, inverse, is_foreign, on_host
 from marginsvm.problem.responses import below
-from marginsvm.rows import Rows, make_rows
+from marginsvm.problem.rows import Rows, make_rows
+from marginsvm.problem.spec import ProblemSpec
 
 # NumPy's kinds of labels that are always classes: checking these would take a tenth of a small fit.
 _KINDS_OF_CLASSES = "biuUS"

@@ -1,7 +1,7 @@
 """Algorithms and how they are played to a certificate, without any of scikit-learn's API."""
 
-from marginsvm.certify.candidate import Candidate
 from marginsvm.fit.algorithm import Algorithm, Requirements, measured
+from marginsvm.fit.candidate import Candidate
 from marginsvm.fit.play import Outcome, play
 from marginsvm.fit.progress import Progress
 from marginsvm.fit.stopping import Stopping

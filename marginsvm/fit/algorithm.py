@@ -7,12 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from marginsvm.certify.candidate import Candidate
+from marginsvm.fit.candidate import Candidate
 from marginsvm.fit.progress import Confirmed, Progress
-from marginsvm.kernel_matrix import BestResponse, KernelMatrixAdapter
-from marginsvm.problem.adapter import ColumnPlan
+from marginsvm.problem.adapter import BestResponse, ColumnPlan, KernelMatrixAdapter
 from marginsvm.problem.responses import Response
-from marginsvm.rows import Predictor
+from marginsvm.problem.vector import Predictor
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,8 @@ class Algorithm(ABC):
     >>> from dataclasses import dataclass
     >>> import numpy as np
     >>> from marginsvm.fit import Algorithm, Candidate, Stopping, play
-    >>> from marginsvm.kernel_matrix import LinearAdapter, make_rows
+    >>> from marginsvm.problem.adapter import LinearAdapter
+    >>> from marginsvm.problem.rows import make_rows
     >>> from marginsvm.problem.responses import worst_row
     >>> @dataclass(frozen=True)
     ... class Perceptron(Algorithm):

@@ -12,7 +12,7 @@ from marginsvm.certificate import proof as proofs
 from marginsvm.certificate.proof import Proof, refuted, with_weights
 from marginsvm.fit.algorithm import Algorithm
 from marginsvm.fit.progress import Confirmed, Progress
-from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.problem.programs import predictor_of, programs_of
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.responses import Weights, softmax

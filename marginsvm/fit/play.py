@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from marginsvm.certify.candidate import Candidate
 from marginsvm.fit.algorithm import Algorithm
+from marginsvm.fit.candidate import Candidate
 from marginsvm.fit.confirm import confirm
 from marginsvm.fit.interrupts import let_interrupts_through
 from marginsvm.fit.progress import Progress, longer
 from marginsvm.fit.stopping import Stopping
-from marginsvm.kernel_matrix import KernelMatrixAdapter
-from marginsvm.rows import OutputRows
+from marginsvm.problem.adapter import KernelMatrixAdapter
+from marginsvm.problem.rows import OutputRows
 
 OnRound = Callable[[Progress], bool]
 _UNPROMISED = 10  # rounds, at least, between confirmations of bounds that promise no end
@@ -77,7 +77,8 @@ def play(
     >>> import numpy as np
     >>> from marginsvm.papers.momentum import Momentum
     >>> from marginsvm.fit import Stopping, play
-    >>> from marginsvm.kernel_matrix import LinearAdapter, make_rows
+    >>> from marginsvm.problem.adapter import LinearAdapter
+    >>> from marginsvm.problem.rows import make_rows
     >>> rows = make_rows(np.array([1, 0]), 2, balanced=False)
     >>> problem = LinearAdapter(np.array([[1.0, 0.0], [1.0, -1.0]]), rows)
     >>> outcome = play(Momentum(), problem, Stopping(tol=0.01))

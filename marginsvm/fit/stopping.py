@@ -9,13 +9,16 @@ import numpy as np
 from marginsvm.certificate.certificate import relative_gap
 from marginsvm.fit.confirm import WORTH_A_PROOF, vanishing
 from marginsvm.fit.progress import Confirmed, Progress
-from marginsvm.kernel_matrix import KernelMatrixAdapter
+from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.problem.rows import OutputRows
 
 # A margin (in radii) that rounds may find although there is none: a few roundings of 1.
 NOISE = 1e-14
 # Rounding of a relative gap: ``tol=0`` plays all rounds even where bounds happen to be equal.
 GAP_ROUNDING = 1e-15
+# Upper bound (in radii) at which a search for a separator is given up: that of a thinner margin
+# would take 1e12 mistakes of a perceptron to find.
+NEGLIGIBLE = 1e-6
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.parameters import KernelParameters, LpParameters, RandomParameters
 from marginsvm.fit import Algorithm, Candidate, Progress, Requirements
-from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.papers.dual_newton import Newton, working_set
+from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.problem.rows import Rows, intervals_of
 from marginsvm.problem.vector import Predictor, Vector
 

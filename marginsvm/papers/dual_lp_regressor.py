@@ -22,8 +22,8 @@ from marginsvm.estimator.played_regressor import PlayedRegressor
 from marginsvm.fit import Algorithm, Candidate, Progress, Stopping
 from marginsvm.fit.confirm import prove_intervals
 from marginsvm.fit.progress import Confirmed
-from marginsvm.kernel_matrix import KernelMatrixAdapter
 from marginsvm.papers.dual_lp import DualLp, DualLpState
+from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.problem.programs import predictor_of, programs_of, weights_of
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.rows import intervals_of

@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import StrOptions
 
 from marginsvm._typing import Array
-from marginsvm.certify.tolerances import NEGLIGIBLE
 from marginsvm.dual_state import DualStateMixin
 from marginsvm.estimator.declaring import parameter, with_parameters
 from marginsvm.estimator.parameters import (
@@ -23,8 +22,9 @@ from marginsvm.estimator.parameters import (
 )
 from marginsvm.estimator.results import Fitted
 from marginsvm.fit import Algorithm, Candidate, Progress, Requirements, Stopping
-from marginsvm.kernel_matrix import BestResponse, KernelMatrixAdapter
+from marginsvm.fit.stopping import NEGLIGIBLE
 from marginsvm.papers.dual_lp import Pocket, draw, draw_seed, weighted_pocket
+from marginsvm.problem.adapter import BestResponse, KernelMatrixAdapter
 from marginsvm.problem.responses import Weights, WorstRow, worst_row
 from marginsvm.problem.rows import Rows
 from marginsvm.problem.vector import Predictor, Vector

@@ -13,14 +13,16 @@ import numpy as np
 import scipy.sparse as sp
 
 from marginsvm._cached import cached_property
-from marginsvm._rounding import UNIT
+from marginsvm._rounding import LONG, UNIT
 from marginsvm._typing import Array
+from marginsvm.problem.caps import Caps, HingeCaps, hinge_caps
 from marginsvm.problem.design import Design, mean_of
-from marginsvm.problem.kernels import CACHE_SIZE, ColumnCache, Gram
-from marginsvm.problem.matrix import FLOAT32, FLOAT64, Dense, Matrix, as_matrix, support_of
+from marginsvm.problem.kernels import CACHE_SIZE, ColumnCache, Gram, distinct
+from marginsvm.problem.matrix import FLOAT32, FLOAT64, Dense, Matrix, as_matrix, on_host, support_of
 from marginsvm.problem.norms import LpNorm
+from marginsvm.problem.overlapping import SAME_FINGERPRINT, meeting_rows
 from marginsvm.problem.responses import Response, Softmax, Weights, below, softmax
-from marginsvm.problem.rows import Rows
+from marginsvm.problem.rows import Rows, output_rows
 from marginsvm.problem.threads import single_threaded_blas
 from marginsvm.problem.vector import AnyPredictor, Predictor, Vector
 
@@ -235,6 +237,8 @@ class KernelMatrixAdapter(ABC):
 
     examples: Any
     design: Design | None = None
+    caps: Caps | None = None
+    models: dict[Any, Any]
     precision: Any = FLOAT64
     output_axis: int  # of images
     work: Work
@@ -270,6 +274,7 @@ class KernelMatrixAdapter(ABC):
         self._soften(C)
 
     def _take_units(self, examples: Any, squared: Array, radius: float) -> None:
+        self.models = {}  # found in these units
         self.radius, self.lengths = radius, squared / radius**2
         self.examples = examples.in_units(radius)
 
@@ -328,6 +333,49 @@ class KernelMatrixAdapter(ABC):
     @abstractmethod
     def _converted(self, image: Array, t: float) -> Array:
         """An image in units of a radius that is larger by the factor t."""
+
+    @abstractmethod
+    def length(self, w: Predictor) -> float:
+        """Norm of a vector as a predictor, without a ridge."""
+
+    @abstractmethod
+    def margin_error(self, w: Predictor) -> float:
+        """Estimate of the rounding of margins of a vector in float64."""
+
+    @abstractmethod
+    def given(self, examples: Array) -> tuple[Any, Array, bool] | None:
+        """Some examples as they were given, what they were divided by, and whether there is an
+        intercept.
+        """
+
+    @abstractmethod
+    def fingerprints(self) -> Array | None:
+        """A number for each example that equal ones share up to rounding; None: not looked for."""
+
+    @property
+    def slack(self) -> Array | None:
+        """Squares of the slack coordinates, of the shape of margins; None: a hard margin."""
+        return self.ridge
+
+    @property
+    def width(self) -> float:
+        """Numbers in a row that is written out, without slack; infinite where it cannot be."""
+        return np.inf
+
+    @cached_property
+    def meeting(self) -> Vector | None:
+        """Two rows that cancel, see ``meeting_rows``; the first call takes a pass."""
+        return meeting_rows(self)
+
+    @property
+    def loss(self) -> str:
+        """What slack costs: ``"squared_hinge"`` or, with caps on weights, ``"hinge"``."""
+        return "squared_hinge" if self.caps is None else "hinge"
+
+    @property
+    def nu(self) -> float | None:
+        """Share of the examples whose mean margin is maximised; None: it is no such problem."""
+        return None if self.caps is None else self.caps.nu
 
     # Vectors.
 
@@ -453,8 +501,9 @@ class KernelMatrixAdapter(ABC):
     def _copied(self) -> Self:
         """A copy without what is kept; what a subclass computes of the examples stays."""
         other = copy(self)
-        other.upper = None
-        vars(other).pop("_layout", None)
+        other.upper, other.caps, other.models = None, None, {}
+        for kept in ("_layout", "meeting"):
+            vars(other).pop(kept, None)
         return other
 
     def with_C(self, C: float) -> Self:  # noqa: N802 - the parameter's name
@@ -472,11 +521,24 @@ class KernelMatrixAdapter(ABC):
         other._soften(C)
         return other
 
-    def below(self, upper: Array) -> Self:
-        """The problem without a ridge, and with upper bounds of the weights."""
+    def below(self, caps: Caps) -> Self:
+        """The problem without slack, and with weights that are at most these."""
         other = self._copied()
-        other.ridge, other.upper = None, upper
+        other.ridge, other.upper, other.caps = None, caps.largest, caps
         return other
+
+    def with_hinge_loss(self) -> Self:
+        """The problem in which slack costs C times its size, and not times its square."""
+        return self if self.ridge is None else self.below(HingeCaps.of(self.rows, self.ridge))
+
+    def alone(self, j: int) -> Self:
+        """The problem of one output, in the same units."""
+        other = self._copied()
+        other.rows = output_rows(self.rows).output(j)
+        other.n_rows = other.rows.n_rows
+        other._soften(self.C if self.ridge is not None else np.inf)
+        other.C = self.C
+        return other if self.caps is None else other.below(hinge_caps(self.caps).output(j))
 
     def flaw(self) -> str:
         """A known defect of the data that makes margins meaningless, with advice; else empty."""
@@ -643,6 +705,41 @@ class LinearAdapter(KernelMatrixAdapter):
 
     def _converted(self, image: Array, t: float) -> Array:
         return image * t
+
+    def length(self, w: Predictor) -> float:
+        norm = self.norm_of_predictors
+        return norm.length(norm.mirror(w.image).ravel())
+
+    def margin_error(self, w: Predictor) -> float:
+        design, offset = self.design, 0.0
+        if design.centre is not None:
+            offset = float(np.sqrt(design.centre @ design.centre)) / self.radius
+        error = UNIT * (design.additions[0] + 8) + design.rounding
+        return error * (1.0 + 2.0 * offset) * self.length(w)
+
+    @property
+    def width(self) -> float:
+        return float(np.prod(self.image_shape))
+
+    def fingerprints(self) -> Array | None:
+        lengths, X = np.sort(self.lengths), self.design.X  # known already, a first fingerprint
+        near = np.diff(lengths) <= SAME_FINGERPRINT * lengths[-1]
+        if not (X.in_memory and (near.any() or lengths[0] == 0.0)):
+            return None
+        self.work.add_pass()
+        at_random = np.random.default_rng(0).random(X.shape[1]) - 0.5
+        return np.concatenate(X.each(lambda some: some.times(at_random, LONG)))
+
+    def given(self, examples: Array) -> tuple[Any, Array, bool] | None:
+        X, constant = self.design.X, self.design.constant
+        if X.factor is None:
+            intercept = self.rows.balanced or constant != 0.0
+            some = X[examples]
+            array = some.array if some.sparse else some.written_out()
+            return array, np.ones(len(examples)), intercept
+        factor, some = X.factor[examples], X.given[examples]
+        array = some.array if some.sparse else some.written_out()
+        return array, np.where(factor > 0, factor, 1.0), X.constant != 0.0
 
 
 class GramAdapter(KernelMatrixAdapter):
@@ -827,3 +924,45 @@ class GramAdapter(KernelMatrixAdapter):
         constant = self.examples.constant
         conditionally = least >= -rounding and not (self.rows.balanced or constant)
         return text + (", or set fit_intercept=True, which helps here." if conditionally else ".")
+
+    @property
+    def cache_size(self) -> float:
+        """Memory for kernel values (MB)."""
+        return self.examples.cache_size
+
+    @property
+    def constant(self) -> float:
+        """Its square is added to all kernel values."""
+        return self.examples.constant
+
+    @property
+    def _highest(self) -> float:
+        """Largest kernel value (in radii squared)."""
+        return float(np.abs(self.examples.squared_norms).max())
+
+    def length(self, w: Predictor) -> float:
+        return float(np.sqrt(max(np.sum(self.rows.adjoint(w.coef) * w.image), 0.0)))
+
+    def margin_error(self, w: Predictor) -> float:
+        gram = self.examples
+        error = UNIT * (gram.additions[0] + 8) + gram.rounding
+        return 2.0 * error * self._highest * float(np.abs(self.rows.adjoint(w.coef)).sum())
+
+    def fingerprints(self) -> Array | None:
+        X = self.examples.X
+        at_random = np.random.default_rng(0).random(X.shape[1]) - 0.5
+        if isinstance(X, Matrix):
+            return X.times(at_random).astype(np.float64)
+        X = getattr(X, "X", X)  # without what is kept beside it
+        return np.asarray(X @ at_random, dtype=np.float64)
+
+    def given(self, examples: Array) -> tuple[Any, Array, bool] | None:
+        """Of a given matrix its rows. Computed values prove nothing about the kernel, but equal
+        examples are equal for any kernel: there is one feature for each set of equal examples.
+        """
+        gram = self.examples
+        factor, intercept = np.ones(len(examples)), self.rows.balanced or gram.constant != 0.0
+        X = gram.X[examples]
+        if gram.kernel is None:
+            return X, factor, intercept
+        return distinct(on_host(getattr(X, "array", getattr(X, "X", X)))), factor, intercept

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from copy import copy
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -451,3 +452,18 @@ def inverse(norms: Array) -> Array:
             f"{norms[tiny[0]]:.3g}, of which float64 holds too few digits: scale it, or set it to 0"
         )
     return np.where(norms > 0, 1.0 / np.where(norms > 0, norms, 1.0), 0.0)
+
+
+def examples_on_host(X: Any) -> Any:
+    """Examples of another library in float64, in which fits compute kernels on devices."""
+    return on_host(X).astype(FLOAT64) if is_foreign(X) else X
+
+
+def with_attributes_on_host(estimator: Any) -> Any:
+    """A fitted estimator with all arrays among its attributes on the host."""
+    found = {name: on_host(value) for name, value in vars(estimator).items()}
+    if all(value is vars(estimator)[name] for name, value in found.items()):
+        return estimator
+    other = copy(estimator)
+    vars(other).update(found)
+    return other

@@ -13,9 +13,9 @@ from sklearn.metrics.pairwise import rbf_kernel
 import marginsvm
 from marginsvm import DualStateMixin
 from marginsvm._rounding import Extended
-from marginsvm.certify.spec import ProblemSpec
 from marginsvm.estimator.played import Played
 from marginsvm.estimator.training_set import training_set
+from marginsvm.problem.spec import ProblemSpec
 
 ESTIMATORS = [
     value

@@ -6,8 +6,10 @@ import numpy as np
 
 from helpers.estimators import fit
 from marginsvm import DualLpPerceptron
-from marginsvm.kernel_matrix import LinearAdapter, LpNorm, make_rows
-from marginsvm.rows import Vector
+from marginsvm.problem.adapter import LinearAdapter
+from marginsvm.problem.norms import LpNorm
+from marginsvm.problem.rows import make_rows
+from marginsvm.problem.vector import Vector
 
 
 def rounds(estimator, data, n):

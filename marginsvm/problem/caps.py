@@ -1,13 +1,13 @@
 """Caps on the weights of the data player: soft margins in which no example counts for too much.
 
 There are two, and both are those of SVMs with the hinge loss. With the price C of slack
-(:class:`~marginsvm.certify.prices.HingeCaps`), the weights of an example are at most C times that
+(:class:`HingeCaps`), the weights of an example are at most C times that
 of the example, and their sum is free. With the share nu of the examples (:class:`ShareCaps`),
 weights sum to 1, and those of an example are at most that of the example over nu times that of all.
 With more than two classes, what is capped is the sum over the rows of an example: it has slack
 once, for the class that comes nearest (Crammer and Singer).
 
-Everything is in units of the problem's radius, and bounds are moved outward by their rounding.
+Everything is in units of the problem's radius.
 
 References
 ----------
@@ -24,20 +24,20 @@ R. T. Rockafellar, S. Uryasev. Optimization of conditional value-at-risk. Journa
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from marginsvm._rounding import FEW, PAIRWISE, UNIT, at_least
+from marginsvm._rounding import PAIRWISE, UNIT, at_least
 from marginsvm._typing import Array
-from marginsvm.certify.capped_offsets import best_capped_offsets
-from marginsvm.certify.tolerances import (
-    EXCESS_SURCHARGE,
-    ROUNDED_SHARE,
-    SCALABLE_MARGIN,
-)
+from marginsvm.problem.capped_offsets import best_capped_offsets
 from marginsvm.problem.responses import worst_first
-from marginsvm.rows import Rows
+from marginsvm.problem.rows import OutputRows, Rows
+
+# Excess of a share over the largest that the classes allow (relative to it): rounding of both.
+ROUNDED_SHARE = 1e-12
+# Largest cap (in radii): squares of sums of such weights still are numbers of float64.
+LARGEST_CAP = 1e100
 
 
 class Caps(ABC):
@@ -56,70 +56,8 @@ class Caps(ABC):
     nu: float | None
 
     @abstractmethod
-    def upper_bound(
-        self, q: Array, length: float, mass: float, imbalance: float, farthest: float
-    ) -> float:
-        """Upper bound that weights prove.
-
-        Parameters
-        ----------
-        q : ndarray of shape rows.shape
-        length : float
-            Upper bound on ``|A^T q|``.
-        mass : float
-            Lower bound on the sum of q.
-        imbalance : float
-            How far q is from weights that are balanced, as a sum of absolute values, times the
-            surcharge for a unit of it of two classes.
-        farthest : float
-            Largest norm of an image of an example.
-        """
-
-    @abstractmethod
     def offsets(self, rows: Rows, margins: Array) -> Array:
         """Class offsets that are best for these margins; of several, those in the middle."""
-
-    @abstractmethod
-    def lower_bound(
-        self, norm: float, margins: Array, common: float | None = None
-    ) -> tuple[float, float]:
-        """Lower bound on the margin of a predictor, and its margin that is published as 1.
-
-        Parameters
-        ----------
-        norm : float
-            Upper bound on the norm of the predictor.
-        margins : ndarray of shape rows.shape
-            Lower bounds on its margins.
-        common : float, default=None
-            Its margin that is published as 1, if that is chosen already; None: the best one.
-
-        Returns
-        -------
-        bound, common : float
-            ``common`` is 0 where the predictor has no such margin.
-        """
-
-
-def of_examples(margins: Array) -> Array:
-    """The smallest margin of each example, from those of its rows."""
-    return np.asarray(margins.reshape(len(margins), -1).min(axis=1))
-
-
-def sums_of_examples(q: Array) -> Array:
-    """The weight of each example, from those of its rows."""
-    return np.asarray(q.reshape(len(q), -1).sum(axis=1))
-
-
-def room_below(caps: Array, q: Array) -> float:
-    """Largest factor of weights that leaves none above its cap; infinite where none has weight."""
-    used = q > 0.0
-    return float((caps[used] / q[used]).min(initial=np.inf))
-
-
-def n_classes_of(values: Array) -> int:
-    """Number of classes, from an array over all rows: with two, an example has one row."""
-    return 2 if values.ndim == 1 else values.shape[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,27 +98,6 @@ class ShareCaps(Caps):
             size = min(size, others)
         return cls(m / size, float(nu))
 
-    def upper_bound(
-        self, q: Array, length: float, mass: float, imbalance: float, farthest: float
-    ) -> float:
-        """The norm of ``A^T q``, and a surcharge for weights that exceed the caps.
-
-        Let the excess go to other rows. With two classes, the best intercept gives the margin at
-        the edge of the share to rows of either class, so that all margins of a predictor of norm 1
-        are below twice the largest norm r of an example, and the average margin grows by at most
-        four times that for each unit of excess. With k classes, the offsets and the edge are where
-        k rows reach the edge or another row of their example: links of at most r that connect the
-        classes with one cycle. So the edge is below k r, offsets differ by less than k^2 r, and
-        either surcharge is larger by that square. The check of a certificate may count norms from
-        another origin.
-        """
-        k = n_classes_of(q)
-        links = 1.0 if k == 2 else float(k * k)
-        most = (mass * (1.0 - PAIRWISE)) * self.largest
-        excess = np.maximum(sums_of_examples(q) - most, 0.0).sum() * (1.0 + PAIRWISE)
-        surcharge = imbalance + EXCESS_SURCHARGE * float(excess)
-        return (length + links * farthest * surcharge) / mass
-
     def offsets(self, rows: Rows, margins: Array) -> Array:
         """Of two classes, the margins at the edge of either class' share become equal."""
         if not rows.balanced:
@@ -192,22 +109,6 @@ class ShareCaps(Caps):
             for members in (rows.codes == 0, rows.codes == 1)
         )
         return np.array([-0.25, 0.25]) * (first - second)
-
-    def lower_bound(
-        self, norm: float, margins: Array, common: float | None = None
-    ) -> tuple[float, float]:
-        """The mean of the worst margins is ``rho - sum_i c_i max(0, rho - m_i)`` at the best rho.
-
-        Any other rho gives less. The best is the margin at the edge of the share.
-        """
-        margins = of_examples(margins)
-        rho = edge_of_share(margins, self.largest, 1.0)
-        missing = float(np.sum(self.largest * np.maximum(rho - margins, 0.0)))
-        mean = rho - missing * (1.0 + 2.0 * PAIRWISE)
-        mean -= FEW * (abs(rho) + missing)
-        if norm == 0.0:
-            return 0.0, 0.0
-        return mean / norm, rho if mean > SCALABLE_MARGIN * norm else 0.0
 
     def filled(self, q: Array) -> Array:
         """Weights near q, none of them below 0, that sum to 1 and keep their caps.
@@ -238,3 +139,70 @@ def edge_of_share(margins: Array, caps: Array, mass: float) -> float:
     elif last + 1 < len(order) and left[last + 1] >= -rounding:
         last += 1
     return 0.5 * float(margins[order[first]] + margins[order[last]])
+
+
+@dataclass(frozen=True, eq=False)
+class HingeCaps(Caps):
+    """Caps that are C times the weights of the examples: slack costs C times its size.
+
+    The margin is ``1 / sqrt(2 P)`` for the objective ``P = |w|^2 / 2 + sum_i c_i max(0, 1 - m_i)``
+    of caps c and smallest margins m of the examples: as for the squared loss and for hard margins,
+    the inverse length of the best predictor, slack included. Weights ``u = s q`` that stay below
+    the caps prove that no objective is below ``s - |A^T u|^2 / 2``.
+
+    Where scores are to lie in intervals, the share ``nu`` limits the sum of the weights of an
+    output besides, to nu times the sum of their caps. What costs then is the part of the distances
+    that is above some epsilon, and epsilon itself that sum: at the best epsilon, which is as wide
+    as all but the worst share of the distances.
+    """
+
+    largest: Array
+    nu: float | None = None
+
+    @classmethod
+    def of(cls, rows: Rows, slack: Array, nu: float | None = None) -> HingeCaps:
+        """Caps that are the costs of slack, given the extra coordinates that squared slack has."""
+        with np.errstate(over="ignore", divide="ignore"):
+            costs = 0.5 * rows.unit**2 / slack  # the same for all rows of an example
+        if not costs.max() <= LARGEST_CAP:
+            raise ValueError(
+                f"C and sample weights times squared norms come to {costs.max():.3g}, and loss="
+                f"'hinge' computes with {LARGEST_CAP:g} at most: scale X, or choose a smaller C"
+            )
+        if isinstance(rows, OutputRows):
+            return cls(costs, nu)
+        return cls(costs.reshape(rows.n_examples, -1)[:, 0])
+
+    def output(self, j: int) -> HingeCaps:
+        """The caps of one output."""
+        return replace(self, largest=self.largest[:, j])
+
+    def offsets(self, rows: Rows, margins: Array) -> Array:
+        if rows.balanced and rows.n_classes > 2:
+            return best_capped_offsets(margins, rows.codes, self.largest, edge=1.0)[0]
+        return hinge_offsets(rows, margins, self.largest)
+
+
+def hinge_caps(caps: Caps | None) -> HingeCaps:
+    """The caps of a problem whose slack costs its size."""
+    assert isinstance(caps, HingeCaps)
+    return caps
+
+
+def hinge_offsets(rows: Rows, margins: Array, caps: Array) -> Array:
+    """Class offsets of two classes at which the capped slack of these margins is least.
+
+    The slack is linear between the intercepts that give some row the margin 1. Of several best
+    ones, the middle is taken.
+    """
+    if not rows.balanced:
+        return np.zeros(1)
+    y = rows.moves(np.ones(rows.score_shape))
+    at = y * (1.0 - margins)
+    order = np.argsort(at, kind="stable")
+    passed, first = np.cumsum(caps[order]), float(caps[y > 0.0].sum())
+    slope = passed - first
+    slope[np.abs(slope) <= len(slope) * UNIT * passed[-1]] = 0.0
+    low, high = np.searchsorted(slope, 0.0, "left"), np.searchsorted(slope, 0.0, "right")
+    b = 0.5 * float(at[order[low]] + at[order[min(int(high), len(at) - 1)]])
+    return np.array([-0.5, 0.5]) * b

@@ -8,8 +8,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from marginsvm._typing import Array
-from marginsvm.certify.tolerances import MAX_TWIN_NUMBERS, MAX_TWINS, SAME_FINGERPRINT
-from marginsvm.rows import Vector
+from marginsvm.problem.vector import Vector
+
+# Difference of the fingerprints of equal examples, relative to the largest: rounding of long sums.
+SAME_FINGERPRINT = 1e-12
+MAX_TWINS = 256  # pairs with the same fingerprint that are compared
+MAX_TWIN_NUMBERS = 2**20  # in one half of these pairs: of wider rows, fewer are compared
 
 
 def meeting_rows(problem: Any) -> Vector | None:

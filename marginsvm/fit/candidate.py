@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.rows import Predictor, Vector
+from marginsvm.problem.vector import Predictor, Vector
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,8 @@ class Candidate:
 
     >>> import numpy as np
     >>> from marginsvm.fit import Candidate
-    >>> from marginsvm.kernel_matrix import LinearAdapter, make_rows
+    >>> from marginsvm.problem.adapter import LinearAdapter
+    >>> from marginsvm.problem.rows import make_rows
     >>> problem = LinearAdapter(np.eye(2), make_rows(np.array([0, 1]), 2, balanced=False))
     >>> pair = Candidate(problem.row(0) + problem.row(1), mass=2.0)
     >>> round(problem.norm(pair.vector) / pair.mass, 6)

@@ -40,7 +40,7 @@ class ProblemSpec:
     Examples
     --------
     >>> from marginsvm import MaxMarginClassifier
-    >>> from marginsvm.certify.spec import ProblemSpec
+    >>> from marginsvm.problem.spec import ProblemSpec
     >>> spec = ProblemSpec.of(MaxMarginClassifier(C=2.0, loss="hinge"))
     >>> spec.C, spec.is_soft, spec.slack_is_linear, spec.intercept_is_free
     (2.0, True, True, True)

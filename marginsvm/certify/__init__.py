@@ -1,1 +1,0 @@
-"""What vectors prove: bounds that allow for rounding, and the check of a certificate."""
