@@ -45,7 +45,7 @@ class Candidate:
         Least norm of a predictor, slack included, that it proves as weights (same units). None: it
         is not used for that.
     violation : float
-        Largest distance of its scores from their intervals.
+        Largest distance of its scores from their intervals (units of the targets).
     error : float or None
         Where scores are to lie in intervals: the relative gap of the predictor and the weights that
         its algorithm has chosen. It takes the place of the best one so far, whatever its norm.
