@@ -126,6 +126,19 @@ def numbers(proof):
     return [[float(verify_alone.number(x)) for x in claim] for claim in claims]
 
 
+def test_weights_that_no_float_holds_are_verified(tmp_path):
+    """Exact weights of an overlap, some with numerators of more than 1,024 bits."""
+    X, y = np.random.default_rng(2).standard_normal((55, 7)), np.arange(55) % 4
+    model = fit(MaxMarginClassifier(), X, y)
+    proof = save_proof(model, tmp_path / "proof.json", X, y)
+    weights = [verify_alone.number(x) for _, _, x in proof["weights"]]
+    assert (model.status_, max(x.numerator.bit_length() for x in weights) > 1024) == (
+        "no_margin",
+        1,
+    )
+    assert verify_alone.check(proof, lines_of("classes", X, y)) == []
+
+
 @pytest.mark.parametrize("kernel", ["linear", "precomputed"])
 @pytest.mark.parametrize("case", range(len(OTHERS)))
 def test_targets_shares_and_one_class(case, kernel, rng, tmp_path):

@@ -513,3 +513,15 @@ def test_an_offset_changes_nothing_and_the_report_says_so():
 def test_outcomes_are_needed(family):
     with pytest.raises(ValueError, match="y is missing"):
         check_separability([[0.0], [1.0]], family=family)
+
+
+def test_integer_designs_are_decided(rng):
+    """Whether the estimate exists follows from the kind; it had been None beside quasi-complete."""
+    kinds = set()
+    for _ in range(200):
+        n, d = rng.integers(6, 25), rng.integers(1, 5)
+        X, y = rng.integers(-2, 3, (n, d)), np.arange(n) % rng.integers(2, 4)
+        report = check_separability(X, y)
+        assert report.estimate_exists is (report.kind == "overlap")
+        kinds.add(report.kind)
+    assert kinds == {"complete", "quasi-complete", "overlap"}
