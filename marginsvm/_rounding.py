@@ -32,10 +32,8 @@ FEW = 8.0 * UNIT
 PAIRWISE = 64.0 * UNIT
 # A type with more digits, where the platform has one: for sums of few terms.
 Extended = np.longdouble
-# Largest number of terms that are summed in extended precision, which takes some milliseconds.
-EXTENDED_TERMS = 2**17
-# The same for sums over all examples, where those in float64 prove too little: some tenths of a
-# second, a part of the examples at a time.
+# Largest number of terms of sums over all examples in extended precision: some tenths of a second,
+# a part of the examples at a time.
 EXTENDED_TERMS_OF_ALL = 2**24
 # Terms in a chain of the sums from which bounds are computed, and of sums that need fewer digits.
 CHAIN, LONG = 256, 1024

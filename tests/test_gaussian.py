@@ -18,7 +18,6 @@ from marginsvm import (
     MomentumMarginClassifier,
     check_certificate,
 )
-from marginsvm.problem.gaussian import extended_gaussian
 from marginsvm.problem.kernels import Gram, Kernel
 
 Real = np.longdouble
@@ -196,9 +195,6 @@ def test_kernel_values_have_the_error_that_is_allowed_for(form, offset, spread, 
         gram, every = Gram(Kernel("rbf", gamma), form(X)), np.arange(300)
         assert np.abs(gram.values(every) - true).max() <= gram.error
         assert np.abs(gram.kernel(form(X), form(X)) - true).max() <= gram.error
-        few = np.arange(0, 300, 11)
-        extended = extended_gaussian(form(X), few, np.arange(40), gamma)
-        assert np.abs(extended - true[few, :40]).max() < 1e-17
 
 
 def test_kernel_values_of_common_data_are_scikit_learns(rng):

@@ -541,8 +541,7 @@ def test_few_sparse_examples_whose_inner_products_have_lost_their_digits(n):
             assert check_certificate(clf, X, np.arange(n) % 2)
 
 
-@pytest.mark.parametrize("C", [1e-3, slow(0.01)])
-def test_many_dummies_beside_a_time_are_certified(C):
+def test_many_dummies_beside_a_time_are_certified():
     """Second moments of sparse examples cost their few products, not those of all features."""
     rng, n = np.random.default_rng(0), 20_000
     dummies = [
@@ -552,4 +551,4 @@ def test_many_dummies_beside_a_time_are_certified(C):
     X = sp.hstack([*dummies, sp.csr_array(1.7e9 + rng.integers(0, 3e7, (n, 1)))], format="csr")
     score = X @ np.append(0.5 * rng.standard_normal(1100), 1e-7)
     y = score - score.mean() + rng.logistic(size=n) > 0.0
-    assert MaxMarginClassifier(C=C, loss="hinge").fit(X, y).status_ == "certified"
+    assert MaxMarginClassifier(C=1e-3, loss="hinge").fit(X, y).status_ == "certified"

@@ -350,7 +350,8 @@ def test_hostile_problems_end_with_certificates_that_hold(first):
         X, y, params = hostile(seed)
         reg = fit(MaxMarginRegressor(**params), X, y)
         assert reg.status_ in ("certified", "infeasible", "stalled", "max_iter"), seed
-        assert check_certificate(reg, X, y), seed
+        # what stalls may be rounding of scores, beside which floats tell nothing
+        assert reg.status_ == "stalled" or check_certificate(reg, X, y), seed
         assert check_certificate(reg, X, y, exact=True), seed
 
 

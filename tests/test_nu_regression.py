@@ -230,7 +230,8 @@ def test_hostile_problems_end_with_proofs_that_hold():
         nu, intercept = float(rng.choice([1e-3, 0.1, 0.5, 1.0])), bool(rng.random() < 0.8)
         reg = fit(MaxMarginRegressor(C=C, nu=nu, fit_intercept=intercept), X, y)
         assert reg.status_ in ("certified", "stalled", "max_iter"), seed
-        assert check_certificate(reg, X, y), seed
+        # what stalls may be rounding of scores, beside which floats tell nothing
+        assert reg.status_ == "stalled" or check_certificate(reg, X, y), seed
         assert check_certificate(reg, X, y, exact=True), seed
 
 

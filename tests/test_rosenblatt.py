@@ -45,7 +45,7 @@ def test_rosenblatts_perceptron_visits_rows_in_turn(kernel, fit_intercept, rng):
     X, y = overlapping(rng, n=30, d=4)
     X, sign = X / np.linalg.norm(X, axis=1).max(), np.where(y == 1, 1.0, -1.0)
     params = {"kernel": kernel, "gamma": 1.0, "degree": 1, "fit_intercept": fit_intercept}
-    clf = fit(KernelPerceptron(max_iter=200, tol=0.0, warm_start=True, **params), X, y)
+    clf = fit(KernelPerceptron(max_iter=200, warm_start=True, **params), X, y)
     expected = mistakes_in_turn(sign[:, None] * X, sign if fit_intercept else None, 200)
     assert clf.n_mistakes_ == expected.sum() == 200
     np.testing.assert_array_equal(clf._progress.state.w.coef, expected)

@@ -87,7 +87,8 @@ def test_separability_does_not_depend_on_units(classes, rng):
     for _ in range(20):
         units = 2.0 ** rng.integers(-40, 41, X.shape[1])
         clf = fit(MaxMarginClassifier(), X * units, y)
-        assert clf.separable_ is (classes == (0, 1)), units
+        # rounding may hide that no predictor separates: it never looks like one that does
+        assert (clf.separable_ is True) == (classes == (0, 1)), units
         assert check_certificate(clf, X * units, y, exact=True)
 
 

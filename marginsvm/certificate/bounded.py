@@ -212,8 +212,8 @@ def primal(
     if qp.codes is not None:
         r[np.arange(len(r)), qp.codes] = 0
     violation = abs(max(r.max(), 0 * least)) * (1 + numbers.gamma(0))
-    if qp.level:
-        r = r - f[-1]
+    if qp.level:  # a difference of nearly equal numbers, of which one is rounded
+        r = r + 2 * numbers.unit * abs(r) - f[-1]
     square = norm * norm / 2
     if qp.hard:
         return Primal(square * (1 + numbers.gamma(4)), 0, norm, violation, least)

@@ -198,8 +198,12 @@ def restated(
 def published_weights(qp: QuadraticProgram, alpha: Array, total: float = 1.0) -> Array:
     """Weights with this sum that balance, and keep to the upper bounds of a share.
 
-    Other upper bounds are those of the multiple that proves most.
+    Other upper bounds are those of the multiple that proves most. Of the two rows of a target one
+    has weight: their difference is what is published, and it is rounded.
     """
+    if qp.codes is None and qp.example is not None:
+        at = (qp.example, 0 if qp.output is None else qp.output)
+        alpha = np.maximum(qp.sign * qp.coefficients(alpha)[at], 0.0)
     caps, _ = caps_of(qp, alpha)
     if qp.game and caps is not None:
         alpha = alpha / (float(alpha.sum()) or 1.0)

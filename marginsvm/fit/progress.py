@@ -15,7 +15,7 @@ from marginsvm.certificate.proof import FLOATS, Proof
 from marginsvm.fit.candidate import Candidate
 from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.problem.rows import Intervals, OutputRows
-from marginsvm.problem.vector import Predictor, Vector
+from marginsvm.problem.vector import Predictor
 
 # Difference of two entries of a vector per unit of its mass (in radii) that no rounding makes: it
 # shows that a warm start was given other data.
@@ -307,15 +307,6 @@ class Progress:
     def has_weights_of(self, problem: KernelMatrixAdapter) -> bool:
         """Whether the problem has the sample weights of this one."""
         return _are_equal(self.weights, problem.rows.weights)
-
-    def vectors_for(self, problem: KernelMatrixAdapter) -> tuple[Predictor, Vector] | None:
-        """The best predictor and proof in the units of the problem; None: there is none."""
-        if self.best is None or self.proof is None:
-            return None
-        return (
-            problem.converted(self.best.vector, self.radius),
-            problem.converted(self.proof.combination, self.radius),
-        )
 
     def _has_ends_of(self, problem: KernelMatrixAdapter) -> bool:
         """Whether the problem asks for scores in the same intervals, or for classes as well."""

@@ -35,8 +35,9 @@ class Stopping:
     max_iter : int
         Number of rounds, those of a resumed fit included.
     negligible : float or None
-        Upper bound (in radii) at which a fit without a separator gives up. Before, from 1e-2 on, it
-        looks now and then for a proof that nothing separates. None: both at the
+        Upper bound (in radii) at which a fit without a separator gives up. Before, from 1e-2 on
+        (a fit to a separator: from ``tol`` on), it looks now and then for a proof that nothing
+        separates. None: both at the
         threshold of the problem's error model (``vanishing``).
     patience : int or None
         Rounds without progress after which a fit has stalled. Until then, a negligible upper bound
@@ -63,7 +64,9 @@ class Stopping:
         lower = progress.lower if progress.lower > NOISE else 0.0
         small = vanishing(problem) if self.negligible is None else self.negligible
         if self.negligible is not None and self.goal != "rounds" and self.tol > 0:
-            small = max(small, WORTH_A_PROOF)
+            small = max(
+                small, WORTH_A_PROOF if self.goal == "gap" else min(self.tol, WORTH_A_PROOF)
+            )
         return self._status(problem, lower, progress.upper, small, separates=True)
 
     def confirmed(
@@ -76,7 +79,10 @@ class Stopping:
                 return "infeasible"
             return self._status_of_error(bounds.error(problem.rows.farthest)) or stalled
         small = vanishing(problem) if self.negligible is None else self.negligible
-        small = np.inf if bounds.refuted else small
+        if bounds.refuted:
+            small = np.inf
+            if self.tol == 0 and progress.n_iter < self.max_iter:
+                return None  # all rounds are played, those of a fit that goes on, too
         separates = bounds.separates
         status = self._status(problem, bounds.lower, bounds.upper, small, separates=separates)
         if status == "no_margin" and not bounds.refuted and self.patience is not None:

@@ -24,7 +24,7 @@ from marginsvm.problem.overlapping import SAME_FINGERPRINT, meeting_rows
 from marginsvm.problem.responses import Response, Softmax, Weights, below, softmax
 from marginsvm.problem.rows import Rows, output_rows
 from marginsvm.problem.threads import single_threaded_blas
-from marginsvm.problem.vector import AnyPredictor, Predictor, Vector
+from marginsvm.problem.vector import Predictor, Vector
 
 # Sizes (units of x) whose squares neither overflow nor vanish; and those of float32.
 LARGEST_NORM, LARGEST_FLOAT32 = 1e152, 1e35
@@ -331,10 +331,6 @@ class KernelMatrixAdapter(ABC):
         """Fields of the layout that depend on how the examples lie in memory."""
 
     @abstractmethod
-    def _converted(self, image: Array, t: float) -> Array:
-        """An image in units of a radius that is larger by the factor t."""
-
-    @abstractmethod
     def length(self, w: Predictor) -> float:
         """Norm of a vector as a predictor, without a ridge."""
 
@@ -493,23 +489,12 @@ class KernelMatrixAdapter(ABC):
 
     # The same problem with another C.
 
-    def converted(self, w: AnyPredictor, radius: float) -> AnyPredictor:
-        """A vector of the problem with another C, whose radius is given, in the units of this."""
-        t = self.radius / radius
-        return type(w)(self._converted(w.image, t), t**2 * w.coef)
-
     def _copied(self) -> Self:
         """A copy without what is kept; what a subclass computes of the examples stays."""
         other = copy(self)
         other.upper, other.caps, other.models = None, None, {}
         for kept in ("_layout", "meeting"):
             vars(other).pop(kept, None)
-        return other
-
-    def with_C(self, C: float) -> Self:  # noqa: N802 - the parameter's name
-        """The problem with another C and the radius that it has there; nothing is measured anew."""
-        other = self._copied()
-        other._measure(self.examples, self.lengths * self.radius**2, C, self.radius)
         return other
 
     def softened(self, C: float) -> Self:
@@ -703,9 +688,6 @@ class LinearAdapter(KernelMatrixAdapter):
             "stride": 1,
         }
 
-    def _converted(self, image: Array, t: float) -> Array:
-        return image * t
-
     def length(self, w: Predictor) -> float:
         norm = self.norm_of_predictors
         return norm.length(norm.mirror(w.image).ravel())
@@ -877,9 +859,6 @@ class GramAdapter(KernelMatrixAdapter):
             "block": 1,
             "stride": int(np.prod(self.rows.score_shape[1:])),
         }
-
-    def _converted(self, image: Array, t: float) -> Array:
-        return image
 
     # Kernels that are not positive semidefinite.
 

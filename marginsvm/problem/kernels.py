@@ -44,7 +44,7 @@ BLOCK = 128  # examples of a block on the diagonal, of which only the diagonal i
 LARGEST_POWER = 9  # degree of polynomials that are computed by products
 # Error of an exponent from which on distances are computed by differences.
 COARSE = 1e-11
-TAKEN = 48  # columns that are computed at once where they are not kept
+TAKEN = 32  # columns that are computed at once where they are not kept
 
 
 @dataclass(frozen=True)

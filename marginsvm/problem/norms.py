@@ -61,10 +61,6 @@ class LpNorm:
         top = float(np.abs(x).max(initial=0.0))
         return top * float(np.sum(np.abs(x / top) ** self.p) ** (1.0 / self.p)) if top else 0.0
 
-    def of_vector(self, u: Array, error: Array | float = 0.0) -> float:
-        """Upper bound on the dual norm of a vector whose entries are known up to errors."""
-        return self.dual.length((np.abs(u) + error).ravel())
-
     def mirror(self, u: Array) -> Array:
         """Mirror image of u, a predictor: the gradient of ``|u|_q^2 / 2``; for p = 2, u itself."""
         return _gradient(u, self.q)
@@ -149,10 +145,6 @@ class SignedNorm(LpNorm):
     @property
     def signs(self) -> Array:
         return self.feature_signs
-
-    def of_vector(self, u: Array, error: Array | float = 0.0) -> float:
-        # an entry may count as 0 with a wrong sign, but it is no larger than its error then
-        return self.length((np.abs(self.mirror(u)) + error).ravel())
 
     def mirror(self, u: Array) -> Array:
         return np.where(self.feature_signs * u < 0.0, 0.0, u + 0.0)  # the sum makes 0 of -0

@@ -131,10 +131,6 @@ class Rows(ABC):
         """The only weights q with ``adjoint(q) == V``, of any sign; V is some ``adjoint``."""
 
     @abstractmethod
-    def squared_adjoint(self, q: Array) -> Array:
-        """Coefficients of the squares of scores in ``sum(q * moves(F)**2)``, for weights q."""
-
-    @abstractmethod
     def locate(self, row_ids: Array) -> tuple[Array, Array]:
         """Examples of the rows with these flat indices, and the rows' coefficients on scores."""
 
@@ -221,15 +217,6 @@ class Rows(ABC):
     def score_offsets(self, beta: Array) -> Array | float:
         """Intercept of the scores that corresponds to the class offsets ``beta``."""
 
-    def balance_conditions(self, row_ids: Array) -> Array:
-        """Conditions B on weights q on these rows: they are balanced if ``B.T @ q == 0``."""
-        signs = self.locate(row_ids)[1]
-        return signs[:, : max(1, signs.shape[1] - 1) if self.balanced else 0]
-
-    @abstractmethod
-    def offsets_of_multipliers(self, b: Array) -> Array:
-        """Class offsets that add ``B @ b`` to the margins, where B is ``balance_conditions``."""
-
 
 class BinaryRows(Rows):
     """One row for each example: ``y_i phi(x_i)``, with ``y_i = 1`` for class 1, else -1."""
@@ -263,9 +250,6 @@ class BinaryRows(Rows):
     def weights_of(self, V: Array) -> Array:
         return self.y * V
 
-    def squared_adjoint(self, q: Array) -> Array:
-        return q
-
     def locate(self, row_ids: Array) -> tuple[Array, Array]:
         return row_ids, self.y[row_ids, None]
 
@@ -287,9 +271,6 @@ class BinaryRows(Rows):
 
     def score_offsets(self, beta: Array) -> Array | float:
         return float(beta[1] - beta[0]) if self.balanced else 0.0
-
-    def offsets_of_multipliers(self, b: Array) -> Array:
-        return np.array([-0.5, 0.5]) * b
 
 
 class MulticlassRows(Rows):
@@ -337,11 +318,6 @@ class MulticlassRows(Rows):
         q[self._own] = 0.0
         return q
 
-    def squared_adjoint(self, q: Array) -> Array:
-        T = 0.5 * q
-        T[self._own] = 0.5 * q.sum(axis=1)
-        return T
-
     def locate(self, row_ids: Array) -> tuple[Array, Array]:
         examples, j = np.divmod(row_ids, self.n_classes)
         identity = np.eye(self.n_classes) * np.sqrt(0.5)
@@ -365,9 +341,6 @@ class MulticlassRows(Rows):
 
     def score_offsets(self, beta: Array) -> Array | float:
         return np.sqrt(2.0) * beta if self.balanced else np.zeros(self.n_classes)
-
-    def offsets_of_multipliers(self, b: Array) -> Array:
-        return np.append(b, 0.0) * np.sqrt(0.5)
 
 
 class OutputRows(BinaryRows):

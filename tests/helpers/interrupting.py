@@ -68,7 +68,8 @@ def look(estimator, X, y, impatient):
     """Whatever is published is a whole model with its proof; or there is nothing at all."""
     fitted = [name for name in vars(estimator) if name.endswith("_")]
     if fitted:
-        assert estimator.status_ in ("interrupted", "max_iter"), estimator.status_
+        statuses = ("interrupted", "max_iter", "no_margin", "stalled")
+        assert estimator.status_ in statuses, estimator.status_
         assert estimator.predict(X).shape == y.shape
         assert check_certificate(estimator, X, y)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -84,9 +85,11 @@ def same(estimator, reference):
     """Bit for bit, where that is promised."""
     promised = not isinstance(estimator, MaxMarginClassifier)
     for name in RESULTS:
-        if hasattr(reference, name):
+        if hasattr(reference, name) and (promised or name != "n_iter_"):
             result, expected = getattr(estimator, name), getattr(reference, name)
-            np.testing.assert_allclose(result, expected, rtol=0 if promised else 1e-6)
+            rtol = 0.0 if promised else 1e-6
+            atol = rtol * np.abs(expected).max()
+            np.testing.assert_allclose(result, expected, rtol=rtol, atol=atol)
     if promised:
         for name in ("n_iter", "n_passes", "margin", "margin_bound"):
             np.testing.assert_array_equal(estimator.history_[name], reference.history_[name])
@@ -99,7 +102,7 @@ def main(number, seed, impatience):
     known = list(problems(rng))
     for i in range(number):
         model, X, y, reference, seconds = known[i % len(known)]
-        if getattr(model, "status_", None) == "max_iter":
+        if getattr(model, "status_", "interrupted") != "interrupted":
             model.__dict__ = dict(model.get_params())  # anew
         again = 1e-4 + rng.exponential(0.1 * seconds) if rng.random() < impatience else 0.0
         ctrl_c.during(model, X, y, rng.uniform(1e-6, 1.1 * seconds), again)
