@@ -14,7 +14,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import OneClassSVM
 
 from marginsvm import MaxMarginOutlierDetector, check_certificate
-from marginsvm.problem.caps import ShareCaps
 
 SETS = {
     "iris": load_iris().data,
@@ -109,15 +108,6 @@ def test_the_weights_of_a_linear_predictor_make_it_up(rng):
     np.testing.assert_allclose(found, detector.coef_, rtol=1e-3, atol=1e-3)
     assert np.linalg.norm(detector.coef_) == pytest.approx(18 * detector.margin_bound_, rel=1e-12)
     np.testing.assert_allclose(X @ detector.coef_[0], detector.score_samples(X), rtol=1e-12)
-
-
-def test_filled_weights_keep_their_caps(rng):
-    caps = ShareCaps(np.full(10, 0.2), 0.5)
-    for q in ([1, 0, 0, 0, 0, 0, 0, 0, 0, 0], [5, 4, 3, 1, 1, 1, 0, 0, 0, 0], np.ones(10)):
-        filled = caps.filled(np.array(q) / np.sum(q))
-        assert filled.sum() == pytest.approx(1.0, abs=1e-15)
-        assert 0.0 <= filled.min() <= filled.max() <= 0.2 + 1e-16
-    np.testing.assert_array_equal(caps.filled(np.repeat([0.2, 0.0], 5)), np.repeat([0.2, 0.0], 5))
 
 
 # nu.

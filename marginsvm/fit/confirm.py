@@ -13,6 +13,7 @@ from marginsvm.certificate.proof import Proof, refuted, with_weights
 from marginsvm.fit.algorithm import Algorithm
 from marginsvm.fit.progress import Confirmed, Progress
 from marginsvm.problem.adapter import KernelMatrixAdapter
+from marginsvm.problem.caps import ShareCaps
 from marginsvm.problem.programs import predictor_of, programs_of
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.responses import Weights, softmax
@@ -104,7 +105,7 @@ def _published(
 
 def best_offsets(problem: KernelMatrixAdapter, margins: Array) -> Array:
     """Class offsets that are best for these margins."""
-    if problem.caps is not None:
+    if isinstance(problem.caps, ShareCaps):
         return problem.caps.offsets(problem.rows, margins)
     return problem.rows.best_offsets(problem.rows.group_min(margins))
 

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from marginsvm._cached import cached_property
 from marginsvm._rounding import LONG, UNIT
 from marginsvm._typing import Array
-from marginsvm.problem.caps import Caps, HingeCaps, hinge_caps
+from marginsvm.problem.caps import HingeCaps, ShareCaps
 from marginsvm.problem.design import Design, mean_of
 from marginsvm.problem.kernels import CACHE_SIZE, ColumnCache, Gram, distinct
 from marginsvm.problem.matrix import FLOAT32, FLOAT64, Dense, Matrix, as_matrix, on_host, support_of
@@ -237,7 +237,7 @@ class KernelMatrixAdapter(ABC):
 
     examples: Any
     design: Design | None = None
-    caps: Caps | None = None
+    caps: ShareCaps | HingeCaps | None = None
     models: dict[Any, Any]
     precision: Any = FLOAT64
     output_axis: int  # of images
@@ -506,7 +506,7 @@ class KernelMatrixAdapter(ABC):
         other._soften(C)
         return other
 
-    def below(self, caps: Caps) -> Self:
+    def below(self, caps: ShareCaps | HingeCaps) -> Self:
         """The problem without slack, and with weights that are at most these."""
         other = self._copied()
         other.ridge, other.upper, other.caps = None, caps.largest, caps
@@ -523,7 +523,7 @@ class KernelMatrixAdapter(ABC):
         other.n_rows = other.rows.n_rows
         other._soften(self.C if self.ridge is not None else np.inf)
         other.C = self.C
-        return other if self.caps is None else other.below(hinge_caps(self.caps).output(j))
+        return other.below(self.caps.output(j)) if isinstance(self.caps, HingeCaps) else other
 
     def flaw(self) -> str:
         """A known defect of the data that makes margins meaningless, with advice; else empty."""

@@ -1,9 +1,9 @@
 """Caps on the weights of the data player: soft margins in which no example counts for too much.
 
 There are two, and both are those of SVMs with the hinge loss. With the price C of slack
-(:class:`HingeCaps`), the weights of an example are at most C times that
-of the example, and their sum is free. With the share nu of the examples (:class:`ShareCaps`),
-weights sum to 1, and those of an example are at most that of the example over nu times that of all.
+(:class:`HingeCaps`), the weights of an example are at most C times that of the example, and their
+sum is free. With the share nu of the examples (:class:`ShareCaps`), weights sum to 1, and those of
+an example are at most that of the example over nu times that of all.
 With more than two classes, what is capped is the sum over the rows of an example: it has slack
 once, for the class that comes nearest (Crammer and Singer).
 
@@ -23,12 +23,11 @@ R. T. Rockafellar, S. Uryasev. Optimization of conditional value-at-risk. Journa
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from marginsvm._rounding import PAIRWISE, UNIT, at_least
+from marginsvm._rounding import UNIT, at_least
 from marginsvm._typing import Array
 from marginsvm.problem.capped_offsets import best_capped_offsets
 from marginsvm.problem.responses import worst_first
@@ -40,28 +39,8 @@ ROUNDED_SHARE = 1e-12
 LARGEST_CAP = 1e100
 
 
-class Caps(ABC):
-    """Largest weights of the examples, and what they make of the bounds.
-
-    Attributes
-    ----------
-    largest : ndarray of shape (n_examples,)
-    nu : float or None
-        Share of the examples whose mean margin is maximised or, where scores are to lie in
-        intervals, that may be outside of a tube; None: the price of slack is given, and the width
-        of the tube.
-    """
-
-    largest: Array
-    nu: float | None
-
-    @abstractmethod
-    def offsets(self, rows: Rows, margins: Array) -> Array:
-        """Class offsets that are best for these margins; of several, those in the middle."""
-
-
 @dataclass(frozen=True, eq=False)
-class ShareCaps(Caps):
+class ShareCaps:
     """Caps that leave the weights, which sum to 1, to a share of the examples or more.
 
     The margin is the mean of the worst margins of a share ``nu`` of the examples, each its smallest
@@ -110,20 +89,6 @@ class ShareCaps(Caps):
         )
         return np.array([-0.25, 0.25]) * (first - second)
 
-    def filled(self, q: Array) -> Array:
-        """Weights near q, none of them below 0, that sum to 1 and keep their caps.
-
-        What they lack goes to those that have some weight and room, in proportion to the room; and
-        to all others only where these are full.
-        """
-        q = np.minimum(q / q.sum(), self.largest)
-        for some in (q > 0.0, np.full(q.shape, True)):
-            room = np.where(some, self.largest - q, 0.0)
-            free, missing = float(room.sum()), 1.0 - float(q.sum())
-            if free > 0.0 and missing > PAIRWISE:
-                q = q + room * min(missing / free, 1.0)
-        return q
-
 
 def edge_of_share(margins: Array, caps: Array, mass: float) -> float:
     """Margin of the row that the worst ones, with their caps as weights, need to reach a mass.
@@ -142,7 +107,7 @@ def edge_of_share(margins: Array, caps: Array, mass: float) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class HingeCaps(Caps):
+class HingeCaps:
     """Caps that are C times the weights of the examples: slack costs C times its size.
 
     The margin is ``1 / sqrt(2 P)`` for the objective ``P = |w|^2 / 2 + sum_i c_i max(0, 1 - m_i)``
@@ -176,33 +141,3 @@ class HingeCaps(Caps):
     def output(self, j: int) -> HingeCaps:
         """The caps of one output."""
         return replace(self, largest=self.largest[:, j])
-
-    def offsets(self, rows: Rows, margins: Array) -> Array:
-        if rows.balanced and rows.n_classes > 2:
-            return best_capped_offsets(margins, rows.codes, self.largest, edge=1.0)[0]
-        return hinge_offsets(rows, margins, self.largest)
-
-
-def hinge_caps(caps: Caps | None) -> HingeCaps:
-    """The caps of a problem whose slack costs its size."""
-    assert isinstance(caps, HingeCaps)
-    return caps
-
-
-def hinge_offsets(rows: Rows, margins: Array, caps: Array) -> Array:
-    """Class offsets of two classes at which the capped slack of these margins is least.
-
-    The slack is linear between the intercepts that give some row the margin 1. Of several best
-    ones, the middle is taken.
-    """
-    if not rows.balanced:
-        return np.zeros(1)
-    y = rows.moves(np.ones(rows.score_shape))
-    at = y * (1.0 - margins)
-    order = np.argsort(at, kind="stable")
-    passed, first = np.cumsum(caps[order]), float(caps[y > 0.0].sum())
-    slope = passed - first
-    slope[np.abs(slope) <= len(slope) * UNIT * passed[-1]] = 0.0
-    low, high = np.searchsorted(slope, 0.0, "left"), np.searchsorted(slope, 0.0, "right")
-    b = 0.5 * float(at[order[low]] + at[order[min(int(high), len(at) - 1)]])
-    return np.array([-0.5, 0.5]) * b
