@@ -2,17 +2,17 @@
 
 from marginsvm._show_versions import show_versions
 from marginsvm._version import __version__ as __version__
-from marginsvm.algorithms.max_margin import MaxMarginClassifier
-from marginsvm.algorithms.max_margin_cv import MaxMarginClassifierCV
-from marginsvm.algorithms.max_margin_outliers import MaxMarginOutlierDetector
-from marginsvm.algorithms.max_margin_path import margin_path
-from marginsvm.algorithms.max_margin_regressor import MaxMarginRegressor
 from marginsvm.audit import audit
 from marginsvm.certificate.certificate import Certificate
 from marginsvm.certificate.check import check_certificate
 from marginsvm.certificate.proof_files import save_proof
 from marginsvm.display import CostCurveDisplay, MarginPathDisplay, SeparationDisplay
-from marginsvm.dual_state import DualStateMixin
+from marginsvm.estimators.classifier import MaxMarginClassifier
+from marginsvm.estimators.cv import MaxMarginClassifierCV
+from marginsvm.estimators.dual_state import DualStateMixin
+from marginsvm.estimators.outliers import MaxMarginOutlierDetector
+from marginsvm.estimators.path import margin_path
+from marginsvm.estimators.regressor import MaxMarginRegressor
 from marginsvm.many import cross_val_many, fit_many
 from marginsvm.papers.accelerated import AcceleratedPerceptron
 from marginsvm.papers.adaptive_sampling import AdaptiveSamplingKernelClassifier

@@ -23,12 +23,12 @@ from sklearn.utils.validation import _check_sample_weight, check_array, check_co
 
 from marginsvm._rounding import check_exact
 from marginsvm._typing import Array
-from marginsvm.algorithms.max_margin import MaxMarginClassifier
-from marginsvm.algorithms.max_margin_outliers import MaxMarginOutlierDetector
-from marginsvm.algorithms.max_margin_regressor import MaxMarginRegressor
 from marginsvm.certificate.numbers import Floats
 from marginsvm.certificate.reading import Data, Reading, class_weights, kernel_of
 from marginsvm.certificate.unwrapping import unwrapped
+from marginsvm.estimators.classifier import MaxMarginClassifier
+from marginsvm.estimators.outliers import MaxMarginOutlierDetector
+from marginsvm.estimators.regressor import MaxMarginRegressor
 from marginsvm.problem.matrix import examples_on_host, on_host
 
 HINGES = ("hinge", "squared_hinge")

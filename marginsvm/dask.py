@@ -16,9 +16,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from marginsvm._typing import Array
-from marginsvm.estimator.block_source import Scan, Seen, look
-from marginsvm.estimator.training_set import ClassLabels
-from marginsvm.estimator.weights import ClassWeights
+from marginsvm.estimators.fit_blocks import Scan, Seen, look
+from marginsvm.estimators.training_data import ClassLabels
+from marginsvm.estimators.validation import ClassWeights
 from marginsvm.problem.blocks import Blocks, stacked
 from marginsvm.problem.matrix import Matrix, as_matrix
 from marginsvm.problem.threads import single_threaded_blas

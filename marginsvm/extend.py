@@ -8,9 +8,14 @@ parameters. They may also be called: ``softmax(rows, margins, mu)`` is
 ``softmax.respond(rows, margins, mu)``.
 """
 
-from marginsvm.dual_state import DualStateMixin
-from marginsvm.estimator.declaring import parameter, with_parameters
-from marginsvm.estimator.parameters import CommonParameters, KernelParameters, RandomParameters
+from marginsvm.estimators.dual_state import DualStateMixin
+from marginsvm.estimators.parameters import (
+    CommonParameters,
+    KernelParameters,
+    RandomParameters,
+    parameter,
+    with_parameters,
+)
 from marginsvm.fit import Algorithm, Candidate, Requirements, Stopping, measured, play
 from marginsvm.problem.adapter import GramAdapter, KernelMatrixAdapter, LinearAdapter
 from marginsvm.problem.norms import LpNorm

@@ -23,11 +23,11 @@ from sklearn.utils import assert_all_finite, check_array
 
 from marginsvm._rounding import FEW, check_exact
 from marginsvm._typing import Array
-from marginsvm.algorithms.max_margin import MaxMarginClassifier
 from marginsvm.certificate.bounded import ORIGINS
 from marginsvm.certificate.certificate import Certificate, relative_gap
 from marginsvm.certificate.numbers import Floats
-from marginsvm.estimator.weights import ClassWeights
+from marginsvm.estimators.classifier import MaxMarginClassifier
+from marginsvm.estimators.validation import ClassWeights
 from marginsvm.problem.threads import n_threads, ordered_map
 from marginsvm.solvers.interior_point import stacked
 from marginsvm.solvers.pivoting import pivoted

@@ -15,8 +15,8 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 
 from marginsvm._typing import Array
-from marginsvm.algorithms.max_margin import MaxMarginClassifier
 from marginsvm.certificate.check import check_certificate
+from marginsvm.estimators.classifier import MaxMarginClassifier
 from marginsvm.problem.adapter import LinearAdapter
 from marginsvm.problem.rows import make_rows
 

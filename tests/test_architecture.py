@@ -9,16 +9,13 @@ import marginsvm
 
 ROOT = Path(marginsvm.__file__).parent
 # Rooms, from top to bottom: a module imports from the rooms below its own, and from its own room.
-# Rooms of one line know nothing of each other. Some of these are still to be built.
+# Rooms of one line know nothing of each other.
 ROOMS = """
 verify
 separation dask display many audit testing
-algorithms
 papers
 extend
 estimators
-dual_state
-estimator
 solvers fit
 certificate
 problem

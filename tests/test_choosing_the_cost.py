@@ -170,7 +170,7 @@ def test_the_smallest_cost_of_text_is_fitted_too(rng):
 def test_kernels_too_large_for_memory_are_fitted_one_by_one(rng, monkeypatch):
     X, y = uneven(rng, k=3)
     whole = MaxMarginClassifierCV(Cs=5, cv=3, kernel="rbf").fit(X, y)
-    monkeypatch.setattr("marginsvm.algorithms.max_margin_cv.MAX_EXAMPLES", 10)
+    monkeypatch.setattr("marginsvm.estimators.cv.MAX_EXAMPLES", 10)
     parts = MaxMarginClassifierCV(Cs=5, cv=3, kernel="rbf").fit(X, y)
     assert np.abs(whole.scores_ - parts.scores_).max() * 30 < 1.5
     assert parts.C_ == whole.C_
@@ -215,7 +215,7 @@ def test_folds_on_shared_kernel_values_have_the_scores_of_single_fits(
     m = rng.integers(0, 3, n) if weights == "some 0" else None
     data = rbf_kernel(X) if kernel == "precomputed" else X
     # the gap of folds leaves examples next to a boundary to the rounding of a processor
-    monkeypatch.setattr("marginsvm.algorithms.max_margin_cv.FOLD_GAP", 1e-5)
+    monkeypatch.setattr("marginsvm.estimators.cv.FOLD_GAP", 1e-5)
     Cs = np.array([0.1, 1.0, 10.0])
     if np.finfo(Extended).eps >= UNIT:  # where the platform has no more digits
         Cs = 0.1 * Cs

@@ -15,7 +15,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.estimator_checks import check_class_weight_balanced_linear_classifier
 
 from marginsvm import MaxMarginClassifier, MomentumMarginClassifier, check_certificate
-from marginsvm.estimator.training_set import labelled
+from marginsvm.estimators.training_data import labelled
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 BY_PASSES = [cls for cls in ESTIMATORS if cls()._algorithm().requires.by_passes]

@@ -21,9 +21,9 @@ from sklearn.base import BaseEstimator
 
 import marginsvm
 from marginsvm import extend, kernels, sources
-from marginsvm.algorithms.max_margin_path import MarginPath
 from marginsvm.audit import Audit
 from marginsvm.certificate.check import CertificateCheck
+from marginsvm.estimators.path import MarginPath
 from marginsvm.many import ManyFits, ManyScores
 from marginsvm.separation.check import SeparabilityCheck
 from marginsvm.testing import check_algorithm

@@ -191,7 +191,7 @@ def halted(monkeypatch):
     def halting(qp, start, tol, max_iter, monitor):
         return solve(qp, start, tol, 1, monitor)
 
-    monkeypatch.setattr("marginsvm.estimator.solving.solve", halting)
+    monkeypatch.setattr("marginsvm.estimators.exact.solve", halting)
 
 
 @pytest.mark.parametrize("unit", [1.0, 1e3])

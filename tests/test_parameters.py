@@ -17,8 +17,12 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.estimator_checks import check_param_validation
 
 from marginsvm import DualStateMixin, MaxMarginClassifier
-from marginsvm.estimator.declaring import parameter, with_parameters
-from marginsvm.estimator.parameters import CommonParameters, NormalizeParameters
+from marginsvm.estimators.parameters import (
+    CommonParameters,
+    NormalizeParameters,
+    parameter,
+    with_parameters,
+)
 from marginsvm.fit import Algorithm, Candidate
 from marginsvm.problem.responses import worst_row
 

@@ -13,16 +13,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
 from marginsvm._typing import Array
-from marginsvm.dual_state import DualStateMixin
-from marginsvm.estimator.declaring import parameter, with_parameters
-from marginsvm.estimator.parameters import (
+from marginsvm.estimators.dual_state import DualStateMixin
+from marginsvm.estimators.parameters import (
     MOMENTUM,
     STEP,
     CommonParameters,
     KernelParameters,
     RandomParameters,
+    parameter,
+    with_parameters,
 )
-from marginsvm.estimator.results import Fitted
+from marginsvm.estimators.results import Fitted
 from marginsvm.fit import Algorithm, Candidate, Requirements
 from marginsvm.problem.adapter import CACHE_SIZE, ColumnPlan, KernelMatrixAdapter
 from marginsvm.problem.intercepts import balancing_offsets, shifted_table

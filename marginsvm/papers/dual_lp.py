@@ -12,9 +12,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
 from marginsvm._typing import Array
-from marginsvm.dual_state import DualStateMixin
-from marginsvm.estimator.declaring import parameter, with_parameters
-from marginsvm.estimator.parameters import KernelParameters, LpParameters, RandomParameters
+from marginsvm.estimators.dual_state import DualStateMixin
+from marginsvm.estimators.parameters import (
+    KernelParameters,
+    LpParameters,
+    RandomParameters,
+    parameter,
+    with_parameters,
+)
 from marginsvm.fit import Algorithm, Candidate, Progress, Requirements
 from marginsvm.papers.dual_newton import Newton, working_set
 from marginsvm.problem.adapter import KernelMatrixAdapter

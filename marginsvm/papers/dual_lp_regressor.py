@@ -15,10 +15,14 @@ from sklearn.utils.validation import validate_data
 from marginsvm._typing import Array
 from marginsvm.certificate.bounded import Dual, Primal, dual
 from marginsvm.certificate.proof import FLOATS, published, refuted
-from marginsvm.estimator.declaring import parameter, with_parameters
-from marginsvm.estimator.interval_set import interval_set
-from marginsvm.estimator.parameters import PNormParameters, RandomParameters
-from marginsvm.estimator.played_regressor import PlayedRegressor
+from marginsvm.estimators.parameters import (
+    PNormParameters,
+    RandomParameters,
+    parameter,
+    with_parameters,
+)
+from marginsvm.estimators.regressor import PlayedRegressor
+from marginsvm.estimators.training_data import interval_set
 from marginsvm.fit import Algorithm, Candidate, Progress, Stopping
 from marginsvm.fit.confirm import prove_intervals
 from marginsvm.fit.progress import Confirmed

@@ -9,14 +9,15 @@ from numbers import Real
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from marginsvm.dual_state import DualStateMixin
-from marginsvm.estimator.declaring import parameter, with_parameters
-from marginsvm.estimator.parameters import (
+from marginsvm.estimators.dual_state import DualStateMixin
+from marginsvm.estimators.parameters import (
     MOMENTUM,
     STEP,
     CommonParameters,
     KernelParameters,
     ShareParameters,
+    parameter,
+    with_parameters,
 )
 from marginsvm.fit import Algorithm, Candidate, Requirements, measured
 from marginsvm.problem.adapter import BestResponse, KernelMatrixAdapter

@@ -9,13 +9,14 @@ from numbers import Real
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
-from marginsvm.dual_state import DualStateMixin
-from marginsvm.estimator.declaring import parameter, with_parameters
-from marginsvm.estimator.parameters import (
+from marginsvm.estimators.dual_state import DualStateMixin
+from marginsvm.estimators.parameters import (
     CommonParameters,
     KernelParameters,
     NormParameters,
     ShareParameters,
+    parameter,
+    with_parameters,
 )
 from marginsvm.fit import Algorithm, Candidate, Requirements, measured
 from marginsvm.problem.adapter import KernelMatrixAdapter

@@ -11,16 +11,17 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import StrOptions
 
 from marginsvm._typing import Array
-from marginsvm.dual_state import DualStateMixin
-from marginsvm.estimator.declaring import parameter, with_parameters
-from marginsvm.estimator.parameters import (
+from marginsvm.estimators.dual_state import DualStateMixin
+from marginsvm.estimators.parameters import (
     CommonParameters,
     KernelParameters,
     LpParameters,
     NormalizeParameters,
     RandomParameters,
+    parameter,
+    with_parameters,
 )
-from marginsvm.estimator.results import Fitted
+from marginsvm.estimators.results import Fitted
 from marginsvm.fit import Algorithm, Candidate, Progress, Requirements, Stopping
 from marginsvm.fit.stopping import NEGLIGIBLE
 from marginsvm.papers.dual_lp import Pocket, draw, draw_seed, weighted_pocket

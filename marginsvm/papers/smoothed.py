@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from sklearn.base import BaseEstimator
 
-from marginsvm.dual_state import DualStateMixin
-from marginsvm.estimator.declaring import with_parameters
-from marginsvm.estimator.parameters import KernelParameters, NormalizeParameters, ShareParameters
+from marginsvm.estimators.dual_state import DualStateMixin
+from marginsvm.estimators.parameters import (
+    KernelParameters,
+    NormalizeParameters,
+    ShareParameters,
+    with_parameters,
+)
 from marginsvm.papers.accelerated import AcceleratedPlay
 
 

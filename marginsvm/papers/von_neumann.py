@@ -11,10 +11,14 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
-from marginsvm.dual_state import DualStateMixin
-from marginsvm.estimator.declaring import parameter, with_parameters
-from marginsvm.estimator.parameters import KernelParameters, NormalizeParameters
-from marginsvm.estimator.results import Fitted
+from marginsvm.estimators.dual_state import DualStateMixin
+from marginsvm.estimators.parameters import (
+    KernelParameters,
+    NormalizeParameters,
+    parameter,
+    with_parameters,
+)
+from marginsvm.estimators.results import Fitted
 from marginsvm.fit import Algorithm, Candidate, Stopping
 from marginsvm.papers.accelerated import AcceleratedPlay, AcceleratedState
 from marginsvm.problem.adapter import KernelMatrixAdapter

@@ -34,7 +34,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from marginsvm._rounding import check_exact
 from marginsvm._typing import Array
-from marginsvm.estimator.on_device import refuse_foreign
+from marginsvm.estimators.inputs import refuse_foreign
 from marginsvm.separation.design import Design
 from marginsvm.separation.program import identified
 

@@ -13,8 +13,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 import marginsvm
 from marginsvm import DualStateMixin
 from marginsvm._rounding import Extended
-from marginsvm.estimator.played import Played
-from marginsvm.estimator.training_set import training_set
+from marginsvm.estimators.dual_state import Played
+from marginsvm.estimators.training_data import training_set
 from marginsvm.problem.spec import ProblemSpec
 
 ESTIMATORS = [

@@ -14,7 +14,7 @@ import sklearn
 import sklearn.svm
 
 from marginsvm import MaxMarginClassifier, MaxMarginOutlierDetector, MaxMarginRegressor
-from marginsvm.estimator.declaring import with_parameters
+from marginsvm.estimators.parameters import with_parameters
 
 PACKAGE = "sklearn.svm.tests"
 # How far weights of two fits may differ: a gap of 1e-10 leaves its root to them.

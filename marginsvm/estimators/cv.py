@@ -29,21 +29,23 @@ from sklearn.utils.validation import (
 )
 
 from marginsvm._typing import Array
-from marginsvm.algorithms.max_margin import MaxMarginClassifier
-from marginsvm.algorithms.max_margin_path import (
+from marginsvm.certificate.certificate import StatesMargin
+from marginsvm.estimators.classifier import MaxMarginClassifier
+from marginsvm.estimators.inputs import as_objects, refuse_foreign
+from marginsvm.estimators.parameters import (
+    CommonParameters,
+    KernelParameters,
+    parameter,
+    with_parameters,
+)
+from marginsvm.estimators.path import (
     along_costs,
     costs_in_order,
     gammas_in_order,
 )
-from marginsvm.certificate.certificate import StatesMargin
-from marginsvm.estimator.declaring import parameter, with_parameters
-from marginsvm.estimator.kernel_function import kernel_with
-from marginsvm.estimator.objects import as_objects
-from marginsvm.estimator.on_device import refuse_foreign
-from marginsvm.estimator.parameters import CommonParameters, KernelParameters
-from marginsvm.estimator.prediction import PredictorMixin
-from marginsvm.estimator.training_set import TrainingSet, training_set
-from marginsvm.estimator.weights import ClassWeights
+from marginsvm.estimators.prediction import PredictorMixin
+from marginsvm.estimators.training_data import TrainingSet, kernel_with, training_set
+from marginsvm.estimators.validation import ClassWeights
 from marginsvm.problem.matrix import canonical
 
 # Parameters that are those of the single fits as well, and those of the fit to all examples.

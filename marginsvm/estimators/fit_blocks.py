@@ -20,11 +20,9 @@ from sklearn.utils.validation import (
 
 from marginsvm._rounding import check_exact
 from marginsvm._typing import Array
-from marginsvm.estimator.interval_set import IntervalSet
-from marginsvm.estimator.mapped import rows_in_part
-from marginsvm.estimator.on_device import refuse_foreign
-from marginsvm.estimator.training_set import ClassLabels, TrainingSet, labelled
-from marginsvm.estimator.validated import Validated, check_kernel_params, positive
+from marginsvm.estimators.inputs import refuse_foreign, rows_in_part
+from marginsvm.estimators.training_data import ClassLabels, IntervalSet, TrainingSet, labelled
+from marginsvm.estimators.validation import Validated, check_kernel_params, positive
 from marginsvm.problem.blocks import Blocks
 from marginsvm.problem.matrix import Matrix
 from marginsvm.problem.rows import Intervals

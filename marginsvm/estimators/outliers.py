@@ -12,14 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from marginsvm._typing import Array
 from marginsvm.certificate.certificate import StatesMargin
-from marginsvm.estimator.declaring import parameter, with_parameters
-from marginsvm.estimator.on_device import refuse_foreign
-from marginsvm.estimator.one_class import FittedOneClass, one_class_set
-from marginsvm.estimator.parameters import NamedKernelParameters
-from marginsvm.estimator.played import Played
-from marginsvm.estimator.prediction import ScoresMixin
-from marginsvm.estimator.solving import Exact, solved
-from marginsvm.estimator.to_sklearn import outlier_detector
+from marginsvm.estimators.dual_state import Played
+from marginsvm.estimators.exact import Exact, solved
+from marginsvm.estimators.inputs import refuse_foreign
+from marginsvm.estimators.parameters import NamedKernelParameters, parameter, with_parameters
+from marginsvm.estimators.prediction import ScoresMixin
+from marginsvm.estimators.results import FittedOneClass
+from marginsvm.estimators.to_sklearn import outlier_detector
+from marginsvm.estimators.training_data import one_class_set
 from marginsvm.fit import Algorithm, Progress, Stopping
 from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.problem.quadratic_program import QuadraticProgram

@@ -9,11 +9,16 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import StrOptions
 
-from marginsvm.dual_state import DualStateMixin
-from marginsvm.estimator.declaring import parameter, with_parameters
-from marginsvm.estimator.parameters import CommonParameters, KernelParameters, SignParameters
-from marginsvm.estimator.results import Fitted
-from marginsvm.estimator.solving import Exact, solved
+from marginsvm.estimators.dual_state import DualStateMixin
+from marginsvm.estimators.exact import Exact, solved
+from marginsvm.estimators.parameters import (
+    CommonParameters,
+    KernelParameters,
+    SignParameters,
+    parameter,
+    with_parameters,
+)
+from marginsvm.estimators.results import Fitted
 from marginsvm.fit import Stopping
 
 _PATIENCE = 10  # rounds without progress

@@ -14,19 +14,20 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginsvm._typing import Array
 from marginsvm._version import __version__
-from marginsvm.estimator import mapped
-from marginsvm.estimator.kernel_function import kernel_with, norms_of
-from marginsvm.estimator.objects import as_objects
-from marginsvm.estimator.on_device import (
+from marginsvm.estimators.inputs import (
     Device,
+    as_objects,
     check_same_namespace,
     fitted_there,
     labels_of,
+    parts_of_map,
     place_of,
     plain,
+    rows_in_part,
     types_of,
 )
-from marginsvm.estimator.to_sklearn import classifier
+from marginsvm.estimators.to_sklearn import classifier
+from marginsvm.estimators.training_data import kernel_with, norms_of
 from marginsvm.problem.kernels import Kernel
 from marginsvm.problem.matrix import canonical, inverse
 
@@ -67,9 +68,9 @@ class ScoresMixin:
         """``w.x + b`` of some examples, for a method of that name."""
         check_is_fitted(self)
         check_same_namespace(X, self, attribute="intercept_", method=method)
-        size = mapped.rows_in_part(X)
+        size = rows_in_part(X)
         if size and len(X) > 0:
-            return np.concatenate([self._scores_of(x, method) for x in mapped.parts(X, size)])
+            return np.concatenate([self._scores_of(x, method) for x in parts_of_map(X, size)])
         place, things = place_of(X), as_objects(self.kernel, X)
         if things is None:
             X, dtype = plain(X, place), types_of(place)

@@ -2,25 +2,83 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, _fit_context
+from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
 from marginsvm._typing import Array
-from marginsvm.certificate.certificate import StatesObjectives
-from marginsvm.estimator.block_source import FitsBlocks
-from marginsvm.estimator.declaring import parameter, with_parameters
-from marginsvm.estimator.interval_results import FittedOutputs
-from marginsvm.estimator.interval_set import interval_set
-from marginsvm.estimator.parameters import KernelParameters, SignParameters
-from marginsvm.estimator.played_regressor import PlayedRegressor
-from marginsvm.estimator.prediction import ScoresMixin
-from marginsvm.estimator.solving import Exact, solved
+from marginsvm.certificate.certificate import StatesNorm, StatesObjectives
+from marginsvm.estimators.dual_state import Played
+from marginsvm.estimators.exact import Exact, solved
+from marginsvm.estimators.fit_blocks import FitsBlocks
+from marginsvm.estimators.inputs import refuse_foreign
+from marginsvm.estimators.parameters import (
+    KernelParameters,
+    SignParameters,
+    parameter,
+    with_parameters,
+)
+from marginsvm.estimators.prediction import ScoresMixin
+from marginsvm.estimators.results import FittedIntervals, FittedOutputs
+from marginsvm.estimators.to_sklearn import kernel_regressor, linear_regressor
+from marginsvm.estimators.training_data import interval_set
 from marginsvm.fit import Algorithm, Progress, Stopping
 from marginsvm.problem.adapter import KernelMatrixAdapter
+
+
+class PlayedRegressor(StatesNorm, Played, RegressorMixin):
+    """A regressor around an algorithm; each output is a column of y."""
+
+    _fitted = FittedIntervals
+
+    @abstractmethod
+    def _predicted(self, X: Any) -> Array:
+        """Predictions, in the shape that y had."""
+
+    def predict(self, X: Any) -> Array:
+        """Predict targets.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        """
+        check_is_fitted(self)
+        refuse_foreign(type(self).__name__, X)
+        return self._predicted(X)
+
+    def to_sklearn(self) -> Any:
+        """Convert this regressor to one of scikit-learn with the same predictions.
+
+        Returns
+        -------
+        LinearSVR or SVR
+            Fitted; it has no certificate. With a kernel, an SVR.
+
+        Raises
+        ------
+        NotFittedError
+            If this regressor has not been fitted.
+        ValueError
+            If it was fitted to several outputs.
+        """
+        check_is_fitted(self)
+        linear = getattr(self, "kernel", "linear") == "linear"
+        return (linear_regressor if linear else kernel_regressor)(self)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
 
 _PATIENCE = 10  # rounds without progress, as of MaxMarginClassifier
 

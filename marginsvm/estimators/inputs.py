@@ -1,16 +1,21 @@
-"""Arrays of other libraries: which estimators take them, and what they give back.
+"""What X may be besides arrays and CSR matrices: arrays of other libraries, memory maps, objects.
 
-Only with scikit-learn's ``array_api_dispatch``; without it, such arrays are converted to NumPy as
-everything array-like is, or refused.
+Arrays of other libraries are taken with scikit-learn's ``array_api_dispatch`` only; without it,
+they are converted to NumPy as everything array-like is, or refused.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils._array_api import _is_numpy_namespace, get_namespace_and_device
+
+from marginsvm._typing import Array
+from marginsvm.problem.matrix import is_foreign, on_host
 
 try:
     from sklearn.utils._array_api import check_same_namespace
@@ -19,9 +24,6 @@ except ImportError:  # scikit-learn before 1.9, where arrays that do not go toge
     def check_same_namespace(X: Any, estimator: Any, *, attribute: str, method: str) -> None:
         """Leave it to the arrays' library."""
 
-
-from marginsvm._typing import Array
-from marginsvm.problem.matrix import is_foreign, on_host
 
 _CONVERT = "convert X to NumPy, as by X.cpu().numpy() for torch"
 
@@ -160,3 +162,48 @@ def labels_of(classes: Array, winner: Any, place: Device | None) -> Any:
 def _words(X: Any, place: Device) -> str:
     library = type(X).__module__.partition(".")[0]
     return f"an array of {library} on the device {place.device}"
+
+
+_CONVERTED_BYTES = 2**23  # size of a part in float64
+
+
+def rows_in_part(X: Any) -> int:
+    """Number of rows to be converted together of a memory map of integers or of half precision.
+
+    Converted as a whole, as scikit-learn's validation does, a file of bytes would take eight times
+    its size in memory. 0: X is no such map.
+    """
+    if not isinstance(X, np.memmap) or X.ndim != 2 or X.dtype.kind not in "biuf":
+        return 0
+    if X.dtype in (np.float32, np.float64):
+        return 0
+    return max(1, _CONVERTED_BYTES // (8 * max(1, X.shape[1])))
+
+
+def parts_of_map(X: Array, size: int) -> Iterator[Array]:
+    """Consecutive parts of a memory map, of ``size`` rows each, as plain arrays."""
+    return (np.asarray(X[i : i + size]) for i in range(0, len(X), size))
+
+
+def as_objects(kernel: Any, X: Any) -> Array | None:
+    """Examples for a callable kernel that are no rows of numbers, such as strings, as an array.
+
+    None: the kernel is not callable, or the examples are rows of a matrix.
+    """
+    if not callable(kernel) or sp.issparse(X):
+        return None
+    given = np.asarray(X)
+    return given.astype(object) if given.ndim == 1 and given.dtype.kind in "OUS" else None
+
+
+def of_objects(kernel: Any, X: Array, i: Array, j: Array) -> Array:
+    """Values of the kernel for objects that are given by their indices."""
+    i, j = i[:, 0].astype(int), j[:, 0].astype(int)  # numbers reach kernels as floats
+    return np.asarray(kernel(X[i], X[j]))
+
+
+def first_equal(X: Array) -> Array:
+    """Index of the first object that equals each one; what has no hash only equals itself."""
+    first: dict[Any, int] = {}
+    keys = (x if isinstance(x, Hashable) else id(x) for x in X)
+    return np.array([first.setdefault(key, i) for i, key in enumerate(keys)])

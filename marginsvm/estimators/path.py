@@ -16,8 +16,8 @@ from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_array
 
 from marginsvm._typing import Array
-from marginsvm.algorithms.max_margin import MaxMarginClassifier
-from marginsvm.estimator.training_set import TrainingSet, training_set
+from marginsvm.estimators.classifier import MaxMarginClassifier
+from marginsvm.estimators.training_data import TrainingSet, training_set
 from marginsvm.problem.matrix import on_host
 
 # Ends of the grid, as multiples of 1 / r^2, where r^2 is the mean squared distance of an example

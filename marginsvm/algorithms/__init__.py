@@ -1,1 +1,0 @@
-"""One paper, one file."""

@@ -1,1 +1,0 @@
-"""What scikit-learn's users see of a fit: checked input, predictions, published results, advice."""

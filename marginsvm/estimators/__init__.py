@@ -1,0 +1,1 @@
+"""Estimators: parameters, training data, fitted attributes, predictions; the exact ones."""
