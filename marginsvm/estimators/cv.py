@@ -73,69 +73,60 @@ class MaxMarginClassifierCV(
 ):
     """Soft margin with the C and gamma that score best in cross-validation, and a certificate.
 
-    In each fold, the soft margins of all values of C are fitted and scored on the held-out
-    examples. The model is that of :class:`MaxMarginClassifier` with the best C on all examples,
-    bit for bit, with its certificate. This is faster than a grid search: a fold goes from small C
-    to large, and starts each fit at the last solution. All folds and values of C share a kernel
-    matrix for each gamma, of up to 9,000 examples.
+    In each fold, soft margins are fitted from small C to large, each from the last solution, and
+    scored on the held-out examples. The model is that of :class:`MaxMarginClassifier` with the best
+    C on all examples. Folds share a kernel matrix for each gamma, of up to 9,000 examples.
 
     Parameters
     ----------
     loss : {"squared_hinge", "hinge"}
-        What slack costs: C times its square or its size, see :class:`MaxMarginClassifier`.
+        Slack costs C times its square or its size, see :class:`MaxMarginClassifier`.
     Cs : int or array-like of shape (n_Cs,)
-        Values of C, or their number (dimensionless for given units of X): in geometric
-        progression from ``1e-3 / r^2`` (or ``1 / (2 n r^2)``, if that is larger) to ``1e6 / r^2``,
-        where r is the root mean square distance of an example from the mean (with kernels, in
-        feature space; without an intercept, from 0).
+        Values of C, or their number (dimensionless), in geometric progression from ``max(1e-3, 1 /
+        (2 n)) / r^2`` to ``1e6 / r^2``, r being the root mean square distance of an example from
+        the mean (without an intercept, from 0).
     gammas : array-like of shape (n_gammas,)
-        Values of the kernel's coefficient, of which the best is chosen together with C, in place
-        of ``gamma`` (units as there). A number of values of C is placed anew for each. None:
-        ``gamma`` is given.
+        Values of gamma, chosen together with C (units as there). None: ``gamma``.
     cv : int, cross-validation generator or iterable of (train, test)
-        Folds. None means five and an integer its number of stratified folds, without shuffling.
+        Folds, as in GridSearchCV; None: five.
     scoring : str or callable
-        The name of one of scikit-learn's scores, or ``scorer(estimator, X, y)``; None means
-        accuracy. With a kernel, a scorer gets the held-out examples' values with the others, and
-        an estimator with ``kernel="precomputed"``.
+        As in GridSearchCV; None: accuracy. With a kernel, a scorer gets a precomputed kernel
+        matrix.
     tol : float
-        Relative gap between the certified bounds of the model (dimensionless). The fits in folds
-        end at a gap of 1e-3 (or ``tol``, if it is larger).
+        Relative gap of the model (dimensionless). Fits in folds end at 1e-3 (or ``tol``, if
+        larger).
     max_iter : int
-        Rounds of the fit to all examples.
+        Largest number of iterations of a fit.
     n_jobs : int
-        Number of folds that are fitted at the same time, as in joblib.
+        Folds fitted at the same time, as in joblib.
     refit : bool
-        Whether to fit all examples with the chosen C. If not, there are scores but no model.
+        Whether to fit all examples with the best C. If not, there is no model.
     verbose : bool or int
-        Print the bounds of the fit to all examples after rounds 1, 2, 4, 8 and so on.
+        Print the bounds of the fit to all examples after iterations 1, 2, 4, 8 and so on.
 
     Attributes
     ----------
     C_ : float
-        The C with the best mean score; of several, the smallest (dimensionless for given units of
-        X), with the smallest gamma.
+        C of best mean score; of several, the smallest (dimensionless), with the smallest gamma.
     gamma_, gammas_ : float, and ndarray of shape (n_gammas,)
-        With ``gammas``: the one with the best mean score, and all of them, ascending (units of the
-        kernel's).
+        With ``gammas``: the best one, and all, ascending (units of the kernel's).
     Cs_ : ndarray of shape (n_Cs,), or with gammas (n_gammas, n_Cs)
-        All values of C, ascending (dimensionless for given units of X).
+        Values of C, ascending (dimensionless).
     scores_ : ndarray of shape (n_folds, n_Cs), or with gammas (n_folds, n_gammas, n_Cs)
         Scores on the held-out examples.
     best_score_ : float
-        The mean score of ``C_`` (units of the score; dimensionless for accuracy).
+        Mean score of ``C_`` (units of the score; accuracy: dimensionless).
     fold_gaps_ : ndarray of shape (n_folds, n_Cs), or with gammas (n_folds, n_gammas, n_Cs)
-        Relative gaps between the certified bounds at which the fits in folds ended.
+        Relative gaps of the fits in folds.
     best_estimator_ : MaxMarginClassifier
         The fit to all examples, from which the other attributes are taken.
     margin_ : float
-        Certified lower bound on the soft margin with ``C_``, slack included (units of X).
+        Certified lower bound on the soft margin with ``C_`` (units of X).
     support_, n_support_ : ndarray of shape (n_support,), and of shape (n_classes,)
-        Indices of the training examples with weight in the fitted predictor, and how many of
-        each class; linear predictors included.
+        Indices of the support vectors; their number in each class. Linear predictors included.
     dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support)
-        Coefficients of those examples. With a linear kernel, ``dual_coef_ @ X[support_]`` is
-        ``coef_``, up to rounding and what is left of the gap.
+        Coefficients of the support vectors. Linear: ``dual_coef_ @ X[support_]`` is ``coef_`` up to
+        the gap.
 
     See Also
     --------

@@ -49,73 +49,67 @@ class MaxMarginOutlierDetector(
 ):
     """Outlier detection by the exact solver: the problem of OneClassSVM, with a proof.
 
-    It finds the linear or kernel predictor that keeps the examples farthest from the origin: of
-    those of norm 1, the one with the largest mean of the worst values of a share ``nu`` of the
-    examples. It proves how close to the largest this is. At most that share of the examples are
-    outliers, and at least that share have weight.
+    It finds the linear or kernel predictor of norm 1 with the largest mean of the smallest values
+    of a share ``nu`` of the examples, and proves how close to the largest it is. At most that share
+    are outliers, and at least that share are support vectors.
 
     Parameters
     ----------
     nu : float in (0, 1] or None
-        Share of the examples that may be outliers (dimensionless; by their weights, with
-        ``sample_weight``), as in OneClassSVM. None: a hard margin, as ``nu = 1 / n_samples`` is:
-        no training example is an outlier.
+        Share of the examples that may be outliers (dimensionless), as in OneClassSVM. None: none
+        is, as with ``nu = 1 / n_samples``.
     kernel : str or callable
-        As in OneClassSVM. ``"linear"`` keeps X itself from the origin, which only makes sense
-        where X lies on one side of it.
+        As in OneClassSVM. ``"linear"`` only makes sense where X lies on one side of the origin.
     tol : float
         Relative gap between the certified bounds at which the fit ends (dimensionless).
     max_iter : int
-        Largest number of rounds, those before a warm start included.
+        Largest number of iterations, those before a warm start included.
     warm_start : bool
-        Continue from the end of the previous fit on the same data. With another ``nu``, or other
-        sample weights, a new fit starts.
+        Continue the previous fit on the same data. With another ``nu`` or other weights, a new fit
+        starts.
     verbose : bool or int
-        Print the bounds after rounds 1, 2, 4, 8 and so on.
+        Print the bounds after iterations 1, 2, 4, 8 and so on.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features)
-        Linear predictor; 0 if there is no margin.
+        Coefficients; 0 if there is no margin.
     offset_ : float
-        ``decision_function`` is ``score_samples`` less this (units of X, squared; those of the
-        kernel).
+        ``decision_function`` is ``score_samples`` minus this (units of X, squared; of the kernel).
     intercept_ : ndarray of shape (1,)
         ``-offset_``, as OneClassSVM has it (same units).
     dual_coef_ : ndarray of shape (1, n_support)
-        Coefficients of the examples with weight, on libsvm's scale: they sum to nu times the sample
-        weights, and none is above its sample weight; with ``nu=None``, they sum to 1. Linear:
-        those that prove the bound; ``dual_coef_ @ X[support_]`` is ``coef_``, up to what is left of
-        the gap.
+        Coefficients of the support vectors, on libsvm's scale: their sum is nu times the sum of the
+        sample weights (``nu=None``: 1). Linear: ``dual_coef_ @ X[support_]`` is ``coef_`` up to the
+        gap.
     support_, n_support_ : ndarray of shape (n_support,), and of shape (1,)
-        Indices of these examples, and how many there are.
+        Indices of the support vectors; their number.
     support_vectors_ : ndarray or csr matrix of shape (n_support, n_features)
-        Kernel predictor: those examples; empty if precomputed.
+        Kernels: the support vectors; empty if precomputed.
     margin_ : float
-        Certified: the mean of the worst values of the share under this predictor, at norm 1, is
-        this at least (units of X or, with a kernel, of the root of its values). Hard: the distance
-        of the convex hull of the examples from the origin.
+        Certified lower bound on the mean of the smallest values of this predictor at norm 1 (units
+        of X; kernels: of the root of their values). Hard: the distance of the convex hull from the
+        origin.
     margin_bound_ : float
-        Certified: no predictor has a larger one (same units).
+        Certified upper bound for any predictor (same units).
     gap_ : float
-        Relative gap between both, from 0 to 1 (dimensionless).
+        Relative gap, from 0 to 1 (dimensionless).
     separable_ : bool or None
-        Whether some predictor has positive values on all examples. True: this one has. False: it is
-        proved that none has, as their convex hull holds the origin. None: neither is known.
+        Whether some predictor is positive on all examples. True: this one. False: proved that the
+        convex hull holds the origin. None: unknown.
     status_ : str
-        ``certified``, ``no_margin`` (all examples are inliers then), ``stalled``, ``max_iter``,
-        ``stopped`` or ``interrupted``.
+        ``"certified"``, ``"no_margin"`` (all examples are inliers), ``"stalled"``, ``"max_iter"``,
+        ``"stopped"`` or ``"interrupted"``.
     n_iter_ : int
-        Rounds played.
+        Iterations.
     certificate_ : Certificate
-        Bounds, status and the weights that prove the upper bound, in one object.
+        Bounds, status and the dual variables that prove the upper bound.
     history_ : dict of ndarray
-        ``n_iter``, ``n_passes``, ``seconds``, ``margin``, ``margin_bound``: the best bounds after
-        each round.
+        ``n_iter``, ``n_passes``, ``seconds``, ``margin``, ``margin_bound`` of each iteration.
     n_features_in_ : int
-        Number of features seen in fit.
+        Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
-        Their names, where X has names that are strings.
+        Their names, where X has names.
 
     See Also
     --------

@@ -187,57 +187,53 @@ class CommonParameters:
     Parameters
     ----------
     class_weight : dict or "balanced"
-        Factors (dimensionless) of the weights of each class's examples, by label; 1 where the
-        dict names none, and 0 leaves a class out. ``"balanced"``: n / (k n_c) for class c of k,
-        n and n_c counted with ``sample_weight``. They multiply the costs of slack; a hard margin
-        does not depend on them, but the model that is left where nothing separates does.
+        Factor of the weights of each class (dimensionless), by label; 1 where the dict names none,
+        0 leaves a class out. ``"balanced"``: n / (k n_c) for class c of k. A hard margin does not
+        depend on them.
     fit_intercept : bool
         Whether to fit an intercept; it is not penalised.
     stopping : {"gap", "separation"}
-        Whether the fit ends at a certified relative gap of ``tol``, or, if that is sooner, when the
+        ``"gap"``: the fit ends at a relative gap of ``tol``. ``"separation"``: or as soon as the
         predictor has no training errors.
     tol : float
         Relative gap between the certified bounds at which the fit ends (dimensionless).
     max_iter : int
-        Largest number of rounds, those before a warm start included.
+        Largest number of iterations, those before a warm start included.
     warm_start : bool
-        Continue from the end of the previous fit on the same data, C and weights: bit for bit, as
-        one longer fit. Otherwise, a new fit starts.
+        Continue the previous fit on the same data, C and weights, bit for bit as one longer fit.
     verbose : bool or int
-        Whether to print the bounds and the gap after rounds 1, 2, 4, 8 and so on.
+        Print the bounds after iterations 1, 2, 4, 8 and so on.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         Class labels, sorted.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Linear predictor; the closest training examples have decision values +-1 (more classes:
-        the smallest difference of scores is 1).
+        Coefficients; the closest training examples have decision values +-1 (k classes: the
+        smallest difference of scores is 1).
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        Its constant term, on the same scale.
+        Intercept, on the same scale.
     margin_ : float
         Certified lower bound on the margin of this predictor (units of X).
     margin_bound_ : float
         Certified upper bound on the margin of any predictor (units of X).
     gap_ : float
-        Their relative gap, from 0 to 1 (dimensionless); 1 where no separator was found, 0 where
-        both are 0 (no predictor separates).
+        Relative gap, from 0 to 1 (dimensionless).
     separable_ : bool or None
-        True: this predictor separates the classes. False: it is proved that none does. None:
-        neither is known.
+        True: this predictor separates the classes. False: proved that none does. None: unknown.
     status_ : str
-        ``certified``, ``separated``, ``no_margin``, ``stalled`` (exact solver only),
-        ``max_iter``, ``stopped`` or ``interrupted``.
+        ``"certified"``, ``"separated"``, ``"no_margin"``, ``"stalled"`` (exact solver),
+        ``"max_iter"``, ``"stopped"`` or ``"interrupted"``.
     n_iter_ : int
-        Rounds played.
+        Iterations.
     certificate_ : Certificate
-        Bounds, status and the weights that prove the upper bound, in one object.
+        Bounds, status and the dual variables that prove the upper bound.
     history_ : dict of ndarray
-        ``n_iter``, ``n_passes``, ``seconds``, ``margin``, ``margin_bound`` after each round.
+        ``n_iter``, ``n_passes``, ``seconds``, ``margin``, ``margin_bound`` of each iteration.
     n_features_in_ : int
-        Number of features seen in fit.
+        Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
-        Their names, where X has names that are strings.
+        Their names, where X has names.
     """
 
     class_weight: dict[Any, float] | str | None = parameter(
@@ -258,33 +254,27 @@ class NamedKernelParameters:
     Parameters
     ----------
     kernel : str or callable
-        ``"linear"``, ``"precomputed"``, a name that
-        ``sklearn.metrics.pairwise.pairwise_kernels`` knows, or ``kernel(X, Y) -> matrix``, which
-        may be sparse; X may then also be a sequence of strings or an array of any objects.
+        ``"linear"``, ``"precomputed"``, a name of ``sklearn.metrics.pairwise.pairwise_kernels``, or
+        ``kernel(X, Y) -> matrix``; X may then be a sequence of any objects.
     gamma : {"scale", "auto"} or float
-        Kernel coefficient, as in SVC (for "rbf": 1 over the units of X, squared). The variance
-        of "scale" is weighted.
+        Kernel coefficient, as in SVC (for "rbf": 1 over the units of X, squared).
     degree : float
         Degree of the polynomial kernel (dimensionless).
     coef0 : float
-        Constant of the polynomial and sigmoid kernels (dimensionless).
+        Constant of the polynomial kernel (dimensionless).
     kernel_params : dict
-        Keyword arguments of a callable kernel; or those of a named one, in place of gamma, degree
-        and coef0.
+        Keyword arguments of the kernel.
     cache_size : float
-        Memory for kernel values (MB). What does not fit is computed again when it is needed, so
-        that it changes the time of a fit; but where so many examples have slack that not even the
-        kernel values of these with each other fit, the exact solver ends as ``stalled``.
+        Memory for kernel values (MB). Values that do not fit are recomputed.
 
     Attributes
     ----------
     support_, n_support_ : ndarray of shape (n_support,), and of shape (n_classes,)
-        Kernel predictor: indices of the training examples with coefficients other than 0, and
-        how many there are of each class.
+        Kernels: indices of the support vectors; their number in each class.
     support_vectors_ : ndarray or csr matrix of shape (n_support, n_features)
-        Kernel predictor: those examples; empty if precomputed.
+        Kernels: the support vectors; empty if precomputed.
     dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support)
-        Kernel predictor, in place of ``coef_``: coefficients of those examples.
+        Kernels: coefficients of the support vectors, in place of ``coef_``.
     """
 
     kernel: str | Callable[..., Array] = parameter(StrOptions(KERNELS), callable, default="linear")
@@ -304,9 +294,8 @@ class CostParameters:
     Parameters
     ----------
     C : float
-        Cost of slack (dimensionless). ``inf`` asks for a hard margin: no training errors. A
-        finite C gives the soft margin of ``LinearSVC(loss="squared_hinge")`` with the same C,
-        except that the intercept is not penalised.
+        Cost of slack (dimensionless), as in ``LinearSVC(loss="squared_hinge")``; the intercept is
+        not penalised. ``inf``: a hard margin, no training errors.
     """
 
     C: float = parameter(Interval(Real, 0.0, None, closed="right"), default=np.inf)
@@ -324,12 +313,9 @@ class ShareParameters:
     Parameters
     ----------
     nu : float in (0, 1]
-        Robust margin, with ``C=inf``: maximise the mean of the worst margins of this share of the
-        examples (dimensionless; by their weights) in place of the smallest margin, so that a few
-        wrong labels decide little. ``margin_``, ``margin_bound_`` and ``gap_`` are those of
-        this mean. With two classes it is the problem of NuSVC; with more, an example counts by its
-        smallest margin. With an intercept, nu is at most twice the share of the examples that
-        are not in the largest class. None: the smallest margin.
+        Robust margin, as in NuSVC, with ``C=inf``: maximise the mean of the smallest margins of
+        this share of the examples (dimensionless) in place of the smallest margin. With an
+        intercept, nu is at most twice the share of the examples outside the largest class.
     """
 
     nu: float | None = parameter(Interval(Real, 0.0, 1.0, closed="right"), None, default=None)
@@ -342,11 +328,9 @@ class SignParameters:
     Parameters
     ----------
     monotonic_cst : array-like of shape (n_features,) or dict
-        Signs of the coefficients, as in scikit-learn's trees. For each feature, 1: 0 or positive,
-        so that the decision value of the second class does not fall as the feature grows; -1: 0 or
-        negative; 0: any. A dict gives them by the names of features; those without a name are 0.
-        ``margin_bound_`` and ``separable_`` are then about predictors with these signs. Linear
-        predictors of two classes only; the examples become a dense matrix.
+        Sign of each coefficient, as in scikit-learn's trees: 1 non-negative, -1 non-positive, 0
+        any; a dict gives them by feature name. Bounds are about predictors with these signs. Linear
+        predictors of two classes; X becomes dense.
     """
 
     monotonic_cst: Any = parameter("array-like", dict, None, default=None)
@@ -361,11 +345,9 @@ class NormalizeParameters(CommonParameters):
     fit_intercept : bool
         Whether to fit an intercept; it is not penalised, unless ``normalize=True``.
     normalize : bool
-        Divide each example by its norm (with kernels, in feature space), also in prediction.
-        Margins are those of the divided examples: without an intercept, rho_K of Ramdas and Pena
-        (2014); with one, of ``(x, s) / ||(x, s)||``, where s is the largest norm of an example.
-        ``separable_`` and the boundary ``w.x + b = 0`` are those of X. A precomputed kernel must
-        have K(x, x) = 1.
+        Divide each example by its norm (in feature space), also in prediction. Margins are those of
+        the divided examples: without an intercept, rho_K of Ramdas and Pena (2014); with one, of
+        ``(x, s) / ||(x, s)||``, s the largest norm. A precomputed kernel must have K(x, x) = 1.
 
     Attributes
     ----------
@@ -425,20 +407,18 @@ class LpParameters(PNormParameters, CommonParameters):
     Parameters
     ----------
     fit_intercept : bool
-        Whether to fit an intercept. It is penalised, unlike in most other estimators; see
-        ``intercept_scaling``.
+        Whether to fit an intercept. It is penalised, see ``intercept_scaling``.
     max_iter : int
         Largest number of epochs, those before a warm start included. An epoch has one step for each
-        row; an example has a row for each class other than its own.
+        row (each example and class other than its own).
 
     Attributes
     ----------
     margin_ : float
-        Certified lower bound on the margin of this predictor: the smallest distance, in the
-        q-norm with 1/p + 1/q = 1, of an example with the constant feature to the boundary (units
-        of X).
+        Certified lower bound on the margin of this predictor: the smallest distance, in the q-norm
+        with 1/p + 1/q = 1, of an example with the constant feature to the boundary (units of X).
     margin_bound_ : float
         Certified upper bound on this distance for any predictor (units of X).
     n_iter_ : int
-        Epochs played.
+        Epochs.
     """

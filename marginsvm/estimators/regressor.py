@@ -95,94 +95,84 @@ class MaxMarginRegressor(
 ):
     """Support vector regression by the exact solver, with a proof of how good it is.
 
-    It minimises ``P = |w|^2 / 2 + C sum(loss)`` over predictors whose intercept is not penalised,
-    and proves a lower bound on the least P. The loss of an example is the distance xi of its
-    prediction from the tube ``[y - epsilon, y + epsilon]``, or the square of it. With ``C=inf``,
-    all predictions are to lie in the tube.
+    It minimises ``P = |w|^2 / 2 + C sum(loss)`` and proves a lower bound on the least P. The loss
+    of an example is the distance xi of its prediction from the tube ``[y - epsilon, y + epsilon]``,
+    or its square. With ``C=inf``, all predictions are to lie in the tube.
 
     Parameters
     ----------
     loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}
-        What slack costs with ``C < inf``: xi, as in SVR and LinearSVR, or its square.
+        Slack xi costs C times its size, as in SVR and LinearSVR, or its square.
     C : float
-        Cost of slack (units of y over those of the loss; with the square, dimensionless). inf: a
-        hard tube.
+        Cost of slack (units of y over those of the loss; squared: dimensionless). inf: a hard tube.
     epsilon : float
         Half the width of the tube (units of y).
     nu : float or None
-        Share of the examples (dimensionless) that may be outside of the tube, at most, as in NuSVR
-        with the same C: epsilon is then found, in place of the given one, at a cost of ``C nu n
-        epsilon`` in P, where n is the number of examples, or the sum of their weights. It needs
-        ``C < inf`` and the first loss.
+        Largest share of the examples (dimensionless) outside the tube, as in NuSVR: epsilon is then
+        found, at a cost of ``C nu n epsilon`` in P. It needs ``C < inf`` and the first loss.
     monotonic_cst : array-like of shape (n_features,) or dict
-        Signs of the coefficients, as in scikit-learn's trees. For each feature, 1: 0 or positive,
-        so that predictions do not fall as the feature grows; -1: 0 or negative; 0: any. A dict
-        gives them by the names of features; those without a name are 0. The bound and
-        ``feasible_`` are then about predictors with these signs. Linear predictors only; the
-        examples become a dense matrix.
+        Sign of each coefficient, as in scikit-learn's trees: 1 non-negative, -1 non-positive, 0
+        any; a dict gives them by feature name. Bounds are about predictors with these signs. Linear
+        predictors; X becomes dense.
     fit_intercept : bool
-        Whether to fit an intercept; it is not penalised, as in SVR. LinearSVR penalises it.
+        Whether to fit an intercept; it is not penalised.
     tol : float
-        Relative gap of each output, between the norms that the bounds on P amount to
-        (``sqrt(2 P)``), at which the fit ends (dimensionless). The relative gap of P is at most
-        twice as large.
+        Relative gap of each output at which the fit ends, between the bounds on ``sqrt(2 P)``
+        (dimensionless).
     max_iter : int
-        Largest number of rounds, those before a warm start included.
+        Largest number of iterations, those before a warm start included.
     warm_start : bool
-        Continue from the end of the previous fit on the same data. With another C, or other sample
-        weights, a new fit starts.
+        Continue the previous fit on the same data. With another C or other weights, a new fit
+        starts.
     verbose : bool or int
-        Print the bounds after rounds 1, 2, 4, 8 and so on.
+        Print the bounds after iterations 1, 2, 4, 8 and so on.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
-        Linear predictor (units of y over those of X).
+        Coefficients (units of y over those of X).
     intercept_ : ndarray of shape (1,) or (n_outputs,)
-        Its constant term (units of y).
+        Intercept (units of y).
     objective_ : float or ndarray of shape (n_outputs,)
-        P of this predictor, at most; of each output, as they are problems of their own (units of y
-        over those of X, squared).
+        P of this predictor, for each output (units of y over those of X, squared).
     objective_bound_ : float or ndarray of shape (n_outputs,)
-        Certified: no predictor has a smaller P (same units) or, with ``C=inf``, none whose
-        predictions are as far outside of the tube as ``violation_``. inf: it is proved that none
-        fits.
+        Certified lower bound on P (same units); with ``C=inf``, on that of predictors as far
+        outside the tube as ``violation_``. inf: proved that none fits.
     epsilon_ : float or ndarray of shape (n_outputs,)
-        Half the width of the tube: the one given or, with ``nu``, the one found (units of y).
+        Half the width of the tube, given or found (units of y).
     support_, n_support_ : ndarray of shape (n_support,), and of shape (1,)
-        Indices of the training examples that have weight; with a kernel, also how many.
+        Indices of the support vectors; kernels: their number.
     support_vectors_ : ndarray or csr matrix of shape (n_support, n_features)
-        Kernel predictor: those examples; empty if precomputed.
+        Kernels: the support vectors; empty if precomputed.
     dual_coef_ : ndarray of shape (n_outputs, n_support)
-        Kernel predictor: coefficients of those examples, in place of ``coef_``. Linear: their
-        weights; ``dual_coef_ @ X[support_]`` is ``coef_``, up to what is left of the gap.
+        Coefficients of the support vectors. Linear: ``dual_coef_ @ X[support_]`` is ``coef_`` up to
+        the gap.
     norm_ : float
-        ``sqrt(2 P)`` of all outputs together: the norm of this predictor with its slack (units of y
-        over those of X).
+        ``sqrt(2 P)`` of all outputs together (units of y over those of X).
     norm_bound_ : float
-        Certified: no predictor of a smaller norm fits (same units). inf: none fits at all.
+        Certified lower bound on it (same units). inf: no predictor fits.
     gap_ : float
-        Relative gap, from 0 to 1 (dimensionless), between ``norm_`` and a lower bound on the norm
-        of predictors that violate the tube by ``violation_`` or less (with ``C < inf``, of all).
+        Relative gap, from 0 to 1 (dimensionless), between ``norm_`` and the bound for predictors
+        that violate the tube by at most ``violation_`` (with ``C < inf``, all).
     violation_ : float
-        Largest distance of a prediction on the training examples from its tube, at most
-        (units of y).
+        Upper bound on the largest distance of a prediction from its tube (units of y).
     feasible_ : bool or None
-        Whether some predictor fits the tube without slack: True: this one does. False: it is proved
-        that none does. None: neither is known.
+        Whether some predictor fits the tube without slack. True: this one. False: proved that none
+        does. None: unknown.
     status_ : str
-        ``certified``, ``infeasible``, ``stalled``, ``max_iter``, ``stopped`` or ``interrupted``.
+        ``"certified"``, ``"infeasible"``, ``"stalled"``, ``"max_iter"``, ``"stopped"`` or
+        ``"interrupted"``.
     n_iter_ : int
-        Rounds played.
+        Iterations.
     certificate_ : Certificate
-        Bounds, status and the weights that prove them, in one object.
+        Bounds, status and the dual variables that prove them.
     history_ : dict of ndarray
-        ``n_iter``, ``n_passes``, ``seconds``, ``norm``, ``norm_bound``, ``violation``: of the best
-        predictor and the best bound so far, after each round.
+        ``n_iter``, ``n_passes``, ``seconds``, ``norm``, ``norm_bound``, ``violation`` of each
+        iteration.
     n_features_in_ : int
-        Number of features seen in fit.
+        Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
-        Their names, where X has names that are strings.
+        Their names, where X has names.
 
     See Also
     --------

@@ -54,7 +54,7 @@ class AcceleratedState:
 
 @dataclass(frozen=True)
 class AcceleratedPlay(Algorithm):
-    """The game ``max_w min_p p'Aw - |w|_p^2 / 2``, in which round t counts ``alpha_t = t`` times.
+    r"""The game ``max_w min_p p'Aw - |w|_p^2 / 2``, in which round t counts ``alpha_t = t`` times.
 
     The learner follows the leader and guesses that the data player moves as in the round before;
     the data player knows the learner's move, and follows the leader regularised by the entropy.
@@ -69,6 +69,17 @@ class AcceleratedPlay(Algorithm):
         long, and its bounds twice as large.
     response : Response
         That of the data player.
+
+    ==========================================  =========================================
+    paper                                       code
+    ==========================================  =========================================
+    :math:`\alpha_t = t`                        ``t``
+    :math:`A^T p_t`                             ``last``, after round t
+    :math:`w_t`                                 ``w``: its mirror image
+    :math:`p_t`                                 ``p``, the best response to W: a softmax
+    :math:`\sum_{s \le t} \alpha_s w_s`         ``W``: the output, but for its length
+    :math:`\sum_{s \le t} \alpha_s A^T p_s`     ``total``
+    ==========================================  =========================================
     """
 
     smoothing: float = 2.0
@@ -205,47 +216,28 @@ class AcceleratedPerceptron(
 ):
     r"""Perceptron of accelerated play: the margin converges like 1 / t^2.
 
-    It is :class:`~marginsvm.OptimisticPerceptron` with an average in which later rounds count more.
-    After t rounds, the margin falls short of the maximum by O(log n / (gamma t^2)).
+    It is :class:`~marginsvm.OptimisticPerceptron` with an average in which later rounds count more:
+    after t rounds, the margin falls short of the maximum by O(log n / (gamma t^2)).
 
     Parameters
     ----------
     kernel : str or callable
-        ``"linear"`` or, for p = 2 only, ``"precomputed"``, a name known to
+        ``"linear"`` or, for p = 2, ``"precomputed"``, a name of
         ``sklearn.metrics.pairwise.pairwise_kernels``, or ``kernel(X, Y) -> matrix``.
     p : float in (1, 2] or "sparse"
         Norm of the predictor (dimensionless); ``"sparse"`` is 1 + 1 / ln(n_features). Margins are
-        then distances to the decision boundary in the dual norm, with 1/p + 1/q = 1. An intercept
-        is not penalised, unlike in :class:`~marginsvm.DualLpPerceptron`.
+        distances in the dual norm. The intercept is not penalised.
     play : {"optimistic", "nesterov", "mirror_prox"}
-        Who guesses and who knows. ``"optimistic"``: the learner guesses the data player's move
-        (Algorithms 1 and 2 of the paper; for p = 2 also
-        :class:`~marginsvm.SmoothedKernelPerceptron`). ``"nesterov"``, for p = 2: the data player
-        guesses (Algorithm 3, Nesterov's method on the exponential loss). ``"mirror_prox"``, for
-        p = 2: both guess, all rounds count the same, and a round is two passes (Algorithm 5); only
-        a separator, or a proof that there is none, is promised.
+        Who plays optimistically. ``"optimistic"``: the learner (Algorithms 1 and 2).
+        ``"nesterov"``, p = 2: the data player (Algorithm 3, Nesterov's method on the exponential
+        loss). ``"mirror_prox"``, p = 2: both, in two passes a round (Algorithm 5); it promises only
+        a separator, or a proof that there is none.
 
     Notes
     -----
-    ==========================================  =========================================
-    paper                                       code
-    ==========================================  =========================================
-    :math:`\alpha_t = t`                        ``t``
-    :math:`A^T p_t`                             ``last``, after round t
-    :math:`w_t`                                 ``w``: its mirror image
-    :math:`p_t`                                 ``p``, the best response to W: a softmax
-    :math:`\sum_{s \le t} \alpha_s w_s`         ``W``: the output, but for its length
-    :math:`\sum_{s \le t} \alpha_s A^T p_s`     ``total``
-    ==========================================  =========================================
-
-    Norms of predictors are q-norms in the paper, and those of examples p-norms. Here they are p
-    and q.
-
-    With ``nu``, p_t is the same among weights of at most :math:`1 / (\nu n)` each, and
-    :math:`\ln(1 / \nu)` takes the place of :math:`\ln n`.
-
-    For p = 2, ``W / 2`` is the sequence w of :class:`~marginsvm.MomentumMarginClassifier` with
-    the step :math:`(t + 1) / (t + 2)` in place of 1; that of the paper has half of this step.
+    The paper's q-norms of predictors are p-norms here. With ``nu``, the weights of p_t are at most
+    :math:`1 / (\nu n)`. For p = 2, ``W / 2`` is the sequence w of
+    :class:`~marginsvm.MomentumMarginClassifier` with the step :math:`(t + 1) / (t + 2)`.
 
     References
     ----------

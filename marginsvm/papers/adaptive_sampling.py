@@ -54,7 +54,7 @@ class State:
 
 @dataclass(frozen=True)
 class AdaptiveSampling(Algorithm):
-    """Algorithm 2 of Ji et al.
+    r"""Algorithm 2 of Ji et al.
 
     Attributes
     ----------
@@ -68,6 +68,17 @@ class AdaptiveSampling(Algorithm):
         Memory for columns of the Gram matrix (MB).
     random_state : int, RandomState instance or None
         Seed of the draws.
+
+    ===========================  ======================================================
+    paper                        code
+    ===========================  ======================================================
+    :math:`z_i`                  minus a row of the data, divided by the radius
+    :math:`q_t`                  ``q``, the softmax of minus the margins of ``w``
+    :math:`i_t \sim q_t`         ``a``, the row that is drawn (or a cycle of rows)
+    :math:`g_t, w_{t+1}`         ``-g``, ``w``
+    :math:`\theta_t, \beta_t`    ``theta`` (``step``), ``beta`` (``momentum``)
+    :math:`T`                    ``max_iter``
+    ===========================  ======================================================
     """
 
     max_draws: int
@@ -151,61 +162,42 @@ class AdaptiveSamplingKernelClassifier(
 ):
     r"""Maximum-margin classifier for kernels that draws one example at a time.
 
-    It is for a kernel on so many examples that the kernel matrix does not fit into memory: the
-    matrix is never formed. In each round, one example is drawn, the more likely the smaller its
-    margin is, and one column of the kernel matrix is computed. (A round of
-    :class:`MomentumMarginClassifier` multiplies with the whole matrix.) The same few examples are
-    drawn again and again, and their columns are cached.
+    For kernels on so many examples that the kernel matrix does not fit into memory. Each round
+    draws one example, the more likely the smaller its margin, and computes one column of the
+    matrix. Few examples are drawn again and again; their columns are cached.
 
     Parameters
     ----------
     kernel : str or callable
-        ``"linear"``, ``"precomputed"``, a name known to
-        ``sklearn.metrics.pairwise.pairwise_kernels``, or ``kernel(X, Y) -> matrix``. If a
-        callable has a method ``prepare``, it is called with ``prepare(X)`` in place of X.
+        ``"linear"``, ``"precomputed"``, a name of ``sklearn.metrics.pairwise.pairwise_kernels``, or
+        ``kernel(X, Y) -> matrix``. If it has a method ``prepare``, it gets ``prepare(X)``.
     fit_intercept : bool
         Whether to fit an intercept; it is not penalised. A round then draws one example of each
-        class (more than two classes: two or three examples, of classes that form a cycle), and
-        so computes two or three columns.
+        class (k > 2: of two or three classes that form a cycle).
     max_iter : int
         Largest number of draws, those before a warm start included.
     schedule : {"momentum", "theory"}
-        ``"momentum"``: constant steps with Nesterov's momentum, a heuristic of Ji et al. and the
-        best in practice. ``"theory"``: no momentum and the step ``sqrt(ln n / max_iter)``, for
-        which their Theorem 4.1 holds; :func:`marginsvm.theory_draws` says how many draws it needs.
-        As this step depends on ``max_iter``, a fit that goes on by ``warm_start`` with a larger one
-        is not that of one longer fit.
+        ``"momentum"``: constant steps with Nesterov's momentum, best in practice. ``"theory"``: no
+        momentum and the step ``sqrt(ln n / max_iter)`` of Theorem 4.1, see
+        :func:`marginsvm.theory_draws`; a warm start with another ``max_iter`` is then not one
+        longer fit.
     step : {"schedule", "constant", "inv_sqrt"}, float or callable
-        Step theta_t of draw t (dimensionless): as ``schedule`` says, another name, a number, a
-        function of t, or a schedule object.
+        Step theta_t of draw t (dimensionless): that of ``schedule``, a name, a number, a function
+        of t, or a schedule.
     momentum : {"schedule", "nesterov"}, float, callable or None
-        Momentum beta_t in [0, 1] of draw t (dimensionless), given in the same ways as ``step``;
-        None is no momentum.
+        Momentum beta_t in [0, 1] of draw t (dimensionless), in the same ways; None: none.
 
     Attributes
     ----------
     n_iter_ : int
-        Number of draws. Bounds are computed after every draw at first, and then each time the
-        number of draws has grown by an eighth; ``history_`` has these draws.
+        Draws. Bounds are computed whenever their number has grown by an eighth.
     n_kernel_evaluations_ : int
-        Kernel values computed by the last call of fit; 0 for a precomputed kernel.
+        Kernel values computed by the last fit; 0 if precomputed.
     cache_hit_rate_ : float
-        Share of the columns used by the last call of fit that were in the cache
-        (dimensionless).
+        Share of the columns of the last fit that were in the cache (dimensionless).
 
     Notes
     -----
-    ===========================  ======================================================
-    paper                        code
-    ===========================  ======================================================
-    :math:`z_i`                  minus a row of the data, divided by the radius
-    :math:`q_t`                  ``q``, the softmax of minus the margins of ``w``
-    :math:`i_t \sim q_t`         ``a``, the row that is drawn (or a cycle of rows)
-    :math:`g_t, w_{t+1}`         ``-g``, ``w``
-    :math:`\theta_t, \beta_t`    ``theta`` (``step``), ``beta`` (``momentum``)
-    :math:`T`                    ``max_iter``
-    ===========================  ======================================================
-
     The weighted draws are a distribution: ``norm(w) / mass(w)`` is an upper bound.
 
     References

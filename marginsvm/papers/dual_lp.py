@@ -48,7 +48,7 @@ class DualState:
 
 @dataclass(frozen=True)
 class RajBach(Algorithm):
-    """Algorithms 1 (plain) and 2 (accelerated) of Raj and Bach; a round is an epoch.
+    r"""Algorithms 1 (plain) and 2 (accelerated) of Raj and Bach; a round is an epoch.
 
     The lines of the listings, for each draw, are the loops of ``papers/coordinates.py``. Eq. (8) is
     about v, not about alpha, which the listing of Algorithm 2 returns. With a soft margin the dual
@@ -63,6 +63,16 @@ class RajBach(Algorithm):
         How the coordinates of an epoch are drawn.
     random_state : int, RandomState instance or None
         Seed of the draws.
+
+    =======================================  ===========================================
+    paper                                    code
+    =======================================  ===========================================
+    :math:`x_i`                              a row of the data, divided by the radius
+    :math:`\alpha, v, \gamma` (Algorithm 2)  ``alpha``, ``v``, ``gamma``
+    :math:`z`                                ``z``, in ``papers/coordinates.py``
+    :math:`\theta(\alpha)`                   mirror image of a vector, see ``LpNorm.mirror``
+    :math:`L_i`                              ``problem.layout().curvature``
+    =======================================  ===========================================
     """
 
     accelerated: bool = True
@@ -268,50 +278,33 @@ class DualLpPerceptron(
     Parameters
     ----------
     C : float
-        Cost of slack (dimensionless) in the objective ``1/2 |w|_p^2 + C sum(xi^2)``, which is that
-        of ``LinearSVC(loss="squared_hinge")`` for p = 2. ``inf`` asks for a hard margin: no
-        training errors.
+        Cost of slack (dimensionless): ``1/2 |w|_p^2 + C sum(xi^2)``, for p = 2 as in
+        ``LinearSVC(loss="squared_hinge")``. ``inf``: a hard margin.
     kernel : str or callable
-        ``"linear"`` or, for p = 2 only, ``"precomputed"``, a name known to
-        ``sklearn.metrics.pairwise.pairwise_kernels``, or ``kernel(X, Y) -> matrix``. The
-        kernel matrix is held in memory.
+        ``"linear"`` or, for p = 2, ``"precomputed"``, a name of
+        ``sklearn.metrics.pairwise.pairwise_kernels``, or ``kernel(X, Y) -> matrix``. The kernel
+        matrix is held in memory.
     p : float in (1, 2] or "sparse"
-        Norm of the predictor (dimensionless); ``"sparse"`` is 1 + 1 / ln(n_features).
-        With p < 2, each step computes one power for each feature, also if X is sparse.
+        Norm of the predictor (dimensionless); ``"sparse"`` is 1 + 1 / ln(n_features). With p < 2, a
+        step costs one power for each feature.
     accelerated : bool
-        Whether to use Algorithm 2 of Raj and Bach, which is faster, rather than Algorithm 1.
+        Algorithm 2 of Raj and Bach, which is faster, rather than Algorithm 1.
     sampling : {"permutation", "uniform", "curvature"}
-        Whether an epoch goes through all rows once, in random order, or draws rows
-        independently, for which the guarantees of Raj and Bach hold. ``"curvature"``, with
-        ``accelerated=False``: it draws them in proportion to the roots of the curvatures
-        :math:`L_i`, that is to their lengths, which is better where these differ much.
+        ``"permutation"``: an epoch takes all rows once, in random order. ``"uniform"``: independent
+        draws, as in the theorems. ``"curvature"``, with ``accelerated=False``: draws in proportion
+        to :math:`\sqrt{L_i}`.
     restart : bool
-        Whether to restart the acceleration at points that are found by Newton's method on a working
-        set of at most 2500 rows, each of which counts as an epoch; with ``C=inf`` also after 20
-        epochs times 1, 2, 1, 4, 1, 2, 1, 8 and so on.
+        Restart the acceleration at solutions of Newton's method on a working set of at most 2500
+        rows; with ``C=inf`` also after 20 epochs times 1, 2, 1, 4, 1, 2, 1, 8 and so on.
     shrinking : bool
-        Whether to go through only the rows that matter: those of positive weight, and others of
-        smallest margin, chosen again whenever the row of smallest margin is not among them. With
+        Work on a subset of the rows: those of positive alpha and of small margin. With
         ``restart=False``, ``shrinking=False`` and uniform sampling, the fit is the paper's.
 
     Notes
     -----
-    =======================================  ===========================================
-    paper                                    code
-    =======================================  ===========================================
-    :math:`x_i`                              a row of the data, divided by the radius
-    :math:`\alpha, v, \gamma` (Algorithm 2)  ``alpha``, ``v``, ``gamma``
-    :math:`z`                                ``z``, in ``papers/coordinates.py``
-    :math:`\theta(\alpha)`                   mirror image of a vector, see ``LpNorm.mirror``
-    :math:`L_i`                              ``problem.layout().curvature``
-    =======================================  ===========================================
-
-    The certified predictor is v, which eq. (8) is about, not the sequence alpha, which the listing
-    returns. Both move in one coordinate a step, but for what v has in excess: that is the multiple
-    of a vector which does. Bounds are computed each time the number of epochs has grown by a tenth.
-
-    With ``C < inf``, the dual is strongly convex, by a constant that is known. Then the accelerated
-    algorithm is Lin, Lu and Xiao's Algorithm 1 with that constant, whose rate is linear.
+    The predictor is v of eq. (8), not the alpha that the listing returns. Bounds are computed
+    whenever the number of epochs has grown by a tenth. With ``C < inf`` the dual is strongly
+    convex, and the accelerated algorithm is that of Lin, Lu and Xiao.
 
     References
     ----------

@@ -189,79 +189,71 @@ class IntervalAscent(DualLp):
 class DualLpRegressor(RandomParameters, PNormParameters, PlayedRegressor, BaseEstimator):
     r"""Least :math:`\ell_p`-norm predictor within a tube, by accelerated dual coordinate ascent.
 
-    Finds the predictor of least p-norm whose predictions on the training examples are in
+    It finds the predictor of least p-norm whose predictions on the training examples lie in
     ``[y - epsilon, y + epsilon]``. With ``epsilon=0`` it interpolates; with p near 1, few features
-    have large coefficients. Each step changes the weight of one example.
+    have large coefficients.
 
     Parameters
     ----------
     C : float
-        Soft tube (dimensionless): ``1/2 |w|_p^2 + C sum(xi^2)``, where xi is the distance of a
-        prediction from its interval; for p = 2 the problem of
-        ``LinearSVR(loss="squared_epsilon_insensitive")``, and of ``Ridge(alpha=1 / (2 C))`` if
-        ``epsilon=0``. inf asks for predictions in the intervals.
+        Cost of slack (dimensionless): ``1/2 |w|_p^2 + C sum(xi^2)``; p = 2: as in
+        ``LinearSVR(loss="squared_epsilon_insensitive")``, with ``epsilon=0`` ``Ridge(alpha=1 / (2
+        C))``. inf: predictions lie in the intervals.
     epsilon : float
         Half the width of the intervals (units of y).
     fit_intercept : bool
-        Whether to fit an intercept. It is penalised, see ``intercept_scaling``. If the targets are
-        far from 0, subtract their mean first.
+        Whether to fit an intercept. It is penalised, see ``intercept_scaling``; subtract the mean
+        of targets far from 0 first.
     accelerated : bool
-        Whether to use Algorithm 2 of Raj and Bach, which is faster, rather than Algorithm 1.
+        Algorithm 2 of Raj and Bach, which is faster, rather than Algorithm 1.
     sampling : {"permutation", "uniform"}
-        Whether an epoch goes through all examples once, in random order, or draws examples
-        independently, for which the guarantees of Raj and Bach hold.
+        ``"permutation"``: an epoch takes all examples once, in random order. ``"uniform"``:
+        independent draws, as in the theorems.
     restart : bool
-        Whether to restart the acceleration at points that are found by Newton's method, with at
-        most 2500 rows, and with ``C=inf`` after 20 epochs times 1, 2, 1, 4, 1, 2, 1, 8 and so on.
-        A step of Newton's method counts as an epoch, and these steps take about half of the time of
-        a long fit.
+        Restart the acceleration at solutions of Newton's method, with at most 2500 rows, and with
+        ``C=inf`` after 20 epochs times 1, 2, 1, 4, 1, 2, 1, 8 and so on.
     tol : float
-        Relative gap of the certificate, and violation of the intervals relative to that of the zero
-        predictor (dimensionless), at which a fit ends.
+        Relative gap, and violation of the intervals relative to that of the zero predictor
+        (dimensionless), at which a fit ends.
     max_iter : int
         Largest number of epochs. An epoch has one step for each example and output.
     warm_start : bool
-        Continue from the end of the previous fit on the same data and intervals; the result is, bit
-        for bit, that of a single longer fit. With another C, or other sample weights, a new fit
-        starts.
+        Continue the previous fit on the same data and intervals, bit for bit as one longer fit.
+        With another C or other weights, a new fit starts.
     verbose : bool or int
         Print the bounds after epochs 1, 2, 4, 8 and so on.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
-        Linear predictor (units of y over those of X).
+        Coefficients (units of y over those of X).
     intercept_ : float or ndarray of shape (n_outputs,)
-        Its constant term (units of y).
+        Intercept (units of y).
     norm_ : float
-        Norm of this predictor, that of the coefficient of the constant feature included; with
-        ``C < inf``, ``sqrt(|w|_p^2 + 2 C sum(xi^2))`` (units of y over those of X).
+        Norm of this predictor, the coefficient of the constant feature included; with ``C < inf``,
+        ``sqrt(|w|_p^2 + 2 C sum(xi^2))`` (units of y over those of X).
     norm_bound_ : float
-        Certified: no predictor of a smaller norm fits (same units). inf: it is proved that none
-        fits at all.
+        Certified lower bound on it (same units). inf: proved that none fits.
     gap_ : float
-        Relative gap, from 0 to 1 (dimensionless), between ``norm_`` and a certified lower bound on
-        the norm of any predictor that violates the intervals by no more than this one does
-        (with ``C < inf``, of any predictor, with its slack).
+        Relative gap, from 0 to 1 (dimensionless), between ``norm_`` and the bound for predictors
+        that violate the intervals no more than this one (with ``C < inf``, all).
     violation_ : float
-        Largest distance of a prediction on the training examples from its interval, at most
-        (units of y).
+        Upper bound on the largest distance of a prediction from its interval (units of y).
     feasible_ : bool or None
-        Whether some predictor fits: True: this one does. False: it is proved that none does.
-        None: neither is known.
+        Whether some predictor fits. True: this one. False: proved that none does. None: unknown.
     status_ : str
-        ``certified``, ``infeasible``, ``max_iter``, ``stopped`` or ``interrupted``.
+        ``"certified"``, ``"infeasible"``, ``"max_iter"``, ``"stopped"`` or ``"interrupted"``.
     n_iter_ : int
-        Epochs played.
+        Epochs.
     certificate_ : Certificate
-        Bounds, status and the weights that prove them, in one object.
+        Bounds, status and the dual variables that prove them.
     history_ : dict of ndarray
-        ``n_iter``, ``n_passes``, ``seconds``, ``norm``, ``norm_bound``, ``violation``: of the best
-        predictor and the best bound so far, after each epoch.
+        ``n_iter``, ``n_passes``, ``seconds``, ``norm``, ``norm_bound``, ``violation`` of each
+        epoch.
     n_features_in_ : int
-        Number of features seen in fit.
+        Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
-        Their names, where X has names that are strings.
+        Their names, where X has names.
 
     Notes
     -----
@@ -274,13 +266,8 @@ class DualLpRegressor(RandomParameters, PNormParameters, PlayedRegressor, BaseEs
     :math:`L_i`                              ``problem.layout().curvature``
     =======================================  ===========================================
 
-    The norm is that of all outputs together. For ``C=inf``, each output could as well be
-    fitted alone. Bounds are computed each time the number of epochs has grown by a tenth.
-
-    Floats never prove that no predictor fits: a growing ``norm_bound_`` only says that none of
-    that norm does. ``feasible_`` is False only if weights alpha are proved to exist with
-    :math:`X^\top \alpha = 0` exactly and a positive gain (Farkas); then no predictor can fit, with
-    any intercept.
+    The norm is that of all outputs together. ``feasible_`` is False only with an exact proof: alpha
+    with :math:`X^\top \alpha = 0` and a positive dual value (Farkas).
 
     References
     ----------

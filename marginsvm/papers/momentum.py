@@ -48,7 +48,7 @@ class MomentumState:
 
 @dataclass(frozen=True)
 class Momentum(Algorithm):
-    """Algorithm 1 of Ji et al.
+    r"""Algorithm 1 of Ji et al.
 
     Attributes
     ----------
@@ -60,6 +60,18 @@ class Momentum(Algorithm):
         How the gradient of the loss is scaled.
     norm : callable or None
         The norm that w is given after round t; None: it is left as it is.
+
+    ====================  =====================================================
+    paper                 code
+    ====================  =====================================================
+    :math:`z_i`           minus a row of the data, divided by the largest norm of a row
+    :math:`q_t`           ``q``: the best response to w
+    :math:`-Z^T q_t`      ``p``
+    :math:`g_t`           ``-g``
+    :math:`w_t`           ``w``
+    :math:`\theta_t`      ``theta`` (``step``)
+    :math:`\beta_t`       ``beta`` (``momentum``)
+    ====================  =====================================================
     """
 
     loss: Response = softmax
@@ -119,26 +131,23 @@ class MomentumMarginClassifier(
     Parameters
     ----------
     loss : {"exponential", "logistic"} or Response
-        Loss of the margins, whose gradient gives the weights on the rows: a name, or an object
-        that computes weights from margins, see :class:`marginsvm.extend.Response`.
+        Loss of the margins; its gradient gives the dual variables. An object: see
+        :class:`marginsvm.extend.Response`.
     step : {"constant", "inv_sqrt"}, float or callable
-        Step theta_t of round t (dimensionless): a name, a number, a function of t, or a schedule
-        object, whose parameters a grid search can set. 1 is the step for which Ji et al. (2021)
-        prove convergence; it is relative to the largest norm of an example.
+        Step theta_t of round t (dimensionless), relative to the largest norm of an example: a name,
+        a number, a function of t, or a schedule. Convergence is proved for 1.
     momentum : {"nesterov"}, float, callable or None
-        Momentum beta_t in [0, 1] of round t (dimensionless), given in the same ways as ``step``.
-        None is no momentum: the constant step is then normalized gradient descent (rate O(1/t)),
-        and the step ``"inv_sqrt"`` the method of Nacson et al. (rate O(1/sqrt t)).
+        Momentum beta_t in [0, 1] of round t (dimensionless), in the same ways. None: no momentum; a
+        constant step is then normalized gradient descent, ``"inv_sqrt"`` the method of Nacson et
+        al.
     gradient : {"normalized", "theory", "plain"}
-        How the gradient of the loss is scaled. ``"normalized"``: so that its weights on the rows
-        sum to 1. ``"theory"``: as the gradient of psi (section 2 of Ji et al.) divided by its
-        smoothness: for the logistic loss it is n times shorter, which is safe and slow.
-        ``"plain"``: not scaled, gradient descent on the loss itself.
+        Scale of the gradient. ``"normalized"``: its dual variables sum to 1. ``"theory"``: the
+        gradient of psi (section 2 of Ji et al.) over its smoothness. ``"plain"``: gradient descent
+        on the loss itself.
     norm : {"progressive"}, float or callable
-        Norm to which the predictor is scaled after round t (dimensionless: a step has norm 1 at
-        most), as a name, a number, a function of t, or a schedule object. None leaves it as it is.
-        ``"progressive"`` is a norm that grows by a fifth every five rounds: with
-        ``momentum=None``, progressive rescaling (Wang, Min and Wu).
+        Norm to which the predictor is scaled after round t (dimensionless): a name, a number, a
+        function of t, or a schedule. ``"progressive"``: it grows by a fifth every five rounds (with
+        ``momentum=None``: progressive rescaling, Wang, Min and Wu).
 
     See Also
     --------
@@ -146,32 +155,9 @@ class MomentumMarginClassifier(
 
     Notes
     -----
-    ====================  =====================================================
-    paper                 code
-    ====================  =====================================================
-    :math:`z_i`           minus a row of the data, divided by the largest norm of a row
-    :math:`q_t`           ``q``: the best response to w
-    :math:`-Z^T q_t`      ``p``
-    :math:`g_t`           ``-g``
-    :math:`w_t`           ``w``
-    :math:`\theta_t`      ``theta`` (``step``)
-    :math:`\beta_t`       ``beta`` (``momentum``)
-    ====================  =====================================================
-
-    With the default parameters, this is Nesterov's accelerated gradient method for the logarithm of
-    the exponential loss, whose gradient is the normalized one: ``x = w + p`` is its gradient step,
-    and the next ``w = x + g`` the point to which it extrapolates. With
-    ``momentum=NesterovSchedule(delay=3)`` it is the textbook version, and with
-    ``gradient="plain"`` it is the method for the loss itself.
-
-    With ``nu``, :math:`q_t` is the maximiser of ``<q, -Aw> - KL(q || 1/n)`` over the weights below
-    their caps :math:`1 / (\nu n)`, where A has the rows ``-z_i``. This maximum, whose gradient is
-    :math:`Z^T q_t`, takes the place of the logarithm of the exponential loss, and is as smooth. As
-    no such q has a larger KL divergence from uniform weights than :math:`\ln(1 / \nu)`, that takes
-    the place of :math:`\ln n` in the rate.
-
-    Both g and w are non-negative combinations of rows, whose norms over the sums of their
-    coefficients are upper bounds on the margin. That of g is Theorem 3.1's ``2 norm(g_t) / t``.
+    The defaults are Nesterov's method for the logarithm of the exponential loss. With ``nu``, the
+    weights of :math:`q_t` are at most :math:`1 / (\nu n)`, and :math:`\ln(1 / \nu)` replaces
+    :math:`\ln n` in the rate.
 
     References
     ----------

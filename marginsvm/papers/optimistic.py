@@ -37,7 +37,7 @@ class OptimisticState:
 
 @dataclass(frozen=True)
 class OptimisticPlay(Algorithm):
-    """Algorithm 1 of Hanashiro and Abernethy: both players expect the last round to come again.
+    r"""Algorithm 1 of Hanashiro and Abernethy: both players expect the last round to come again.
 
     With another norm than p = 2, it is Algorithm 4 of Wang, Hanashiro, Guha and Abernethy.
 
@@ -45,6 +45,16 @@ class OptimisticPlay(Algorithm):
     ----------
     r : float
         Bound on the norms of the examples (in units of the largest of them).
+
+    ==========================================  =========================================
+    paper                                       code
+    ==========================================  =========================================
+    :math:`\tilde x^{[t]}`                      ``last``, after round t
+    :math:`w_t`                                 ``w``: its mirror image
+    :math:`p_t`                                 ``p``, the best response to W: a softmax
+    :math:`\sum_{s \le t} w_s`                  ``W``: t times the output
+    :math:`\sum_{1 \le s < t} \tilde x^{[s]}`   ``total``
+    ==========================================  =========================================
     """
 
     r: float = 1.0
@@ -84,44 +94,27 @@ class OptimisticPerceptron(
 ):
     r"""Perceptron of optimistic play: it separates within O(r^2 log n / gamma) rounds.
 
-    A perceptron that needs about 1 / gamma rounds where Rosenblatt's needs 1 / gamma^2, gamma being
-    the best margin. The learner plays against the weights on the examples, and expects them to be
-    as in the round before. The average of its vectors is the predictor, whose margin converges to
-    the maximum margin.
+    It needs about 1 / gamma rounds where Rosenblatt's perceptron needs 1 / gamma^2, gamma being the
+    best margin. The learner expects the weights on the examples to be those of the round before.
+    The margin of its average converges to the maximum.
 
     Parameters
     ----------
     kernel : str or callable
-        ``"linear"`` or, for p = 2 only, ``"precomputed"``, a name known to
+        ``"linear"`` or, for p = 2, ``"precomputed"``, a name of
         ``sklearn.metrics.pairwise.pairwise_kernels``, or ``kernel(X, Y) -> matrix``.
     p : float in (1, 2] or "sparse"
         Norm of the predictor (dimensionless); ``"sparse"`` is 1 + 1 / ln(n_features). Margins are
-        then distances to the decision boundary in the dual norm, with 1/p + 1/q = 1.
+        distances in the dual norm.
     r : float
-        The paper's bound on the norms of the examples, as a factor, 1 or more, of the largest of
-        them (dimensionless; q-norms, measured from the mean if there is an intercept). 1 is the
-        best choice in theory.
+        The paper's bound on the norms of the examples, as a factor, at least 1, of the largest
+        (dimensionless). 1 is the best in theory.
 
     Notes
     -----
-    ==========================================  =========================================
-    paper                                       code
-    ==========================================  =========================================
-    :math:`\tilde x^{[t]}`                      ``last``, after round t
-    :math:`w_t`                                 ``w``: its mirror image
-    :math:`p_t`                                 ``p``, the best response to W: a softmax,
-                                                as the product of all earlier ones is
-    :math:`\sum_{s \le t} w_s`                  ``W``: t times the output
-    :math:`\sum_{1 \le s < t} \tilde x^{[s]}`   ``total``
-    ==========================================  =========================================
-
-    Line 5, summed over the rounds, is Appendix A.1: :math:`w_t` is the last pseudoexample
-    plus the sum of them all. With p < 2, this is Algorithm 4 of Wang et al. (2023), whose p is
-    the q here. Where nothing separates, the sum W is the model: it tends to the minimiser of the
-    exponential loss.
-
-    With ``nu``, p_t is the same among weights of at most :math:`1 / (\nu n)` each, and
-    :math:`\ln(1 / \nu)` takes the place of :math:`\ln n`.
+    Line 5, summed over the rounds, is Appendix A.1. With p < 2, this is Algorithm 4 of Wang et al.
+    (2023), whose p is the q here. Where nothing separates, W tends to the minimiser of the
+    exponential loss. With ``nu``, the weights of p_t are at most :math:`1 / (\nu n)`.
 
     References
     ----------

@@ -45,12 +45,21 @@ class PerceptronState:
 
 @dataclass(frozen=True)
 class Perceptron(Algorithm):
-    """Supergradient ascent on the smallest margin: add the row that has it, again and again.
+    r"""Supergradient ascent on the smallest margin: add the row that has it, again and again.
 
     Attributes
     ----------
     projected : bool
         Whether steps fall as 1 / sqrt(t), and ``w`` stays in the unit ball.
+
+    =======================  ==========================================================
+    paper                    code
+    =======================  ==========================================================
+    :math:`w_t`              ``w``
+    :math:`\bar w`           ``average``
+    supergradient at w       ``problem.respond(w, response=worst_row)``
+    :math:`\eta_0`           1: the radius is the unit
+    =======================  ==========================================================
     """
 
     projected: bool = False
@@ -96,26 +105,15 @@ class BatchPerceptron(CommonParameters, KernelParameters, DualStateMixin, BaseEs
     Parameters
     ----------
     fit_intercept : bool
-        Whether to fit an intercept; it is not penalised. Each round then adds one row of
-        each class, that of smallest margin (more than two classes: one row of each group along
-        a cycle of groups).
+        Whether to fit an intercept; it is not penalised. Each round then adds the row of smallest
+        margin of each class (k > 2: along a cycle of classes).
     steps : {"constant", "cotter"}
-        ``"constant"``: the row is added as it is, as by Rosenblatt. ``"cotter"``: round t adds
-        1 / sqrt(t) of it (relative to the largest norm of an example), and the predictor is
-        projected onto the unit ball, as by Cotter et al. Their predictor is the average of all
-        rounds; here it is the model if nothing separates the classes.
+        ``"constant"``: the row itself is added, as by Rosenblatt. ``"cotter"``: round t adds 1 /
+        sqrt(t) of it (relative to the largest norm), and the predictor is projected onto the unit
+        ball.
 
     Notes
     -----
-    =======================  ==========================================================
-    paper                    code
-    =======================  ==========================================================
-    :math:`w_t`              ``w``
-    :math:`\bar w`           ``average``
-    supergradient at w       ``problem.respond(w, response=worst_row)``
-    :math:`\eta_0`           1: the radius is the unit
-    =======================  ==========================================================
-
     With ``steps="constant"``, w separates after :math:`1 / \gamma^2` rounds. With
     ``steps="cotter"``, the smallest margin of the average of T rounds is at least
     :math:`\gamma - 3 / \sqrt T`.
@@ -143,7 +141,16 @@ class BatchPerceptron(CommonParameters, KernelParameters, DualStateMixin, BaseEs
 
 @dataclass(frozen=True)
 class FirstWorstRow(Perceptron):
-    """Algorithm 3 of Ramdas and Pena (NKP): of rows with equal margins, the first is added."""
+    r"""Algorithm 3 of Ramdas and Pena (NKP): of rows with equal margins, the first is added.
+
+    =======================  ==========================================================
+    paper                    code
+    =======================  ==========================================================
+    :math:`w_k, \alpha_k`    ``w / k``: one vector holds both
+    :math:`p(\alpha_k)`      ``problem.respond(w, response=WorstRow(first=True))``
+    :math:`\theta_k`         1 / (k + 1)
+    =======================  ==========================================================
+    """
 
     requires = Requirements(in_order=True)
 
@@ -166,16 +173,6 @@ class NormalizedKernelPerceptron(NormalizeParameters, BatchPerceptron):
     It separates within :math:`1 / \rho_K^2` rounds (without
     ``normalize``, with the best margin divided by the largest norm of a row in place of
     :math:`\rho_K`) and then, as a subgradient method, converges to the maximum margin.
-
-    Notes
-    -----
-    =======================  ==========================================================
-    paper                    code
-    =======================  ==========================================================
-    :math:`w_k, \alpha_k`    ``w / k``: one vector holds both
-    :math:`p(\alpha_k)`      ``problem.respond(w, response=WorstRow(first=True))``
-    :math:`\theta_k`         1 / (k + 1)
-    =======================  ==========================================================
 
     References
     ----------
@@ -215,7 +212,16 @@ class VonNeumannState:
 
 @dataclass(frozen=True)
 class VonNeumann(Algorithm):
-    """Algorithm 5 of Ramdas and Pena (NVN)."""
+    r"""Algorithm 5 of Ramdas and Pena (NVN).
+
+    =====================  ============================================================
+    paper                  code
+    =====================  ============================================================
+    :math:`p_k, w_k`       ``p``: one vector holds both
+    :math:`j`              ``worst_row``; with an intercept, one row of each class
+    :math:`\theta_k`       ``theta``
+    =====================  ============================================================
+    """
 
     def start(self, problem: KernelMatrixAdapter) -> VonNeumannState:
         """Begin at the uniform distribution."""
@@ -246,16 +252,6 @@ class VonNeumannClassifier(NormalizeParameters, KernelParameters, DualStateMixin
     Every round moves the point p of the convex hull of the rows towards the row of smallest margin,
     by an exact line search. If nothing separates the classes, the sum of these points is the model.
 
-    Notes
-    -----
-    =====================  ============================================================
-    paper                  code
-    =====================  ============================================================
-    :math:`p_k, w_k`       ``p``: one vector holds both
-    :math:`j`              ``worst_row``; with an intercept, one row of each class
-    :math:`\theta_k`       ``theta``
-    =====================  ============================================================
-
     References
     ----------
     A. Ramdas, J. Pena. Margins, Kernels and Non-linear Smoothed Perceptrons. ICML 2014.
@@ -276,7 +272,15 @@ class VonNeumannClassifier(NormalizeParameters, KernelParameters, DualStateMixin
 
 @dataclass(frozen=True)
 class Mistakes(Perceptron):
-    """Algorithm 1 of Ramdas and Pena, Rosenblatt's: misclassified rows are added one by one."""
+    r"""Algorithm 1 of Ramdas and Pena, Rosenblatt's: misclassified rows are added one by one.
+
+    =======================  ==========================================================
+    paper                    code
+    =======================  ==========================================================
+    :math:`y_i x_i`          a row of the data, divided by the radius
+    :math:`w_k`              ``w``, after k = ``n_mistakes_`` mistakes
+    =======================  ==========================================================
+    """
 
     requires = Requirements(by_passes=False, in_order=True)
 
@@ -366,15 +370,6 @@ class KernelPerceptron(BatchPerceptron):
     n_mistakes_ : int
         Updates made.
 
-    Notes
-    -----
-    =======================  ==========================================================
-    paper                    code
-    =======================  ==========================================================
-    :math:`y_i x_i`          a row of the data, divided by the radius
-    :math:`w_k`              ``w``, after k = ``n_mistakes_`` mistakes
-    =======================  ==========================================================
-
     References
     ----------
     F. Rosenblatt. The perceptron. Psychological Review 65 (1958). Algorithm 1 of Ramdas
@@ -432,7 +427,7 @@ class OnlineState:
 
 @dataclass(frozen=True)
 class OnlineLp(Algorithm):
-    """Epochs of single rows, drawn uniformly, on the image ``u`` of ``theta``.
+    r"""Epochs of single rows, drawn uniformly, on the image ``u`` of ``theta``.
 
     Attributes
     ----------
@@ -443,6 +438,13 @@ class OnlineLp(Algorithm):
         Whether the model is the average of all predictors, rather than the last.
     random_state : int, RandomState instance or None
         Seed of the draws.
+
+    =======================  ==========================================================
+    paper                    code
+    =======================  ==========================================================
+    :math:`\theta_t`         mirror image of ``u``, taken by the compiled loop
+    :math:`\psi'(\theta_t)`  ``u``: the sum of the misclassified rows
+    =======================  ==========================================================
     """
 
     rule: str = "perceptron"
@@ -501,15 +503,6 @@ class LpPerceptron(RandomParameters, LpParameters, DualStateMixin, BaseEstimator
     p : float in (1, 2] or "sparse"
         Norm of the predictor (dimensionless): 2 is Rosenblatt's perceptron, ``"sparse"`` is
         1 + 1 / ln(n_features).
-
-    Notes
-    -----
-    =======================  ==========================================================
-    paper                    code
-    =======================  ==========================================================
-    :math:`\theta_t`         mirror image of ``u``, taken by the compiled loop
-    :math:`\psi'(\theta_t)`  ``u``: the sum of the misclassified rows
-    =======================  ==========================================================
 
     References
     ----------

@@ -26,22 +26,10 @@ class SmoothedKernelPerceptron(
 
     Notes
     -----
-    =============================  ====================================================
-    paper                          code, after round t = k + 1
-    =============================  ====================================================
-    :math:`\alpha_k, p_k`          ``W``, ``total``, divided by t (t + 1) / 2
-    :math:`G \alpha_k`             ``problem.margins(alpha)``
-    :math:`p_{\mu_k}(\alpha_k)`    ``problem.respond(W, 2)``: ``last``
-    :math:`\|p_k\|_G`              ``problem.norm(p)``, an upper bound
-    :math:`\theta_k, \mu_k`        2 / (t + 2), 4 / (t (t + 1))
-    =============================  ====================================================
-
-    This is the algorithm of :class:`~marginsvm.AcceleratedPerceptron` with p = 2, round by round
-    (Wang et al., 2023, Proposition 1). ``n_iter_`` is k + 1, as the margins
-    of :math:`\alpha_k` are computed in round k + 1. Where nothing separates, the
-    last W is the model: it tends to the minimiser of the exponential loss.
-
-    With ``nu``, the responses are the same among weights of at most :math:`1 / (\nu n)` each.
+    This is :class:`~marginsvm.AcceleratedPerceptron` with p = 2, round by round (Wang et al., 2023,
+    Proposition 1): ``W`` and ``total``, divided by t (t + 1) / 2, are :math:`\alpha_k` and
+    :math:`p_k` of the paper, with t = k + 1, :math:`\theta_k = 2 / (t + 2)` and
+    :math:`\mu_k = 4 / (t (t + 1))`.
 
     References
     ----------

@@ -53,12 +53,22 @@ class IteratedState:
 
 @dataclass(frozen=True)
 class IteratedSmoothed(Algorithm):
-    """Algorithms 6 and 7 of Ramdas and Pena (ISNKPVN).
+    r"""Algorithms 6 and 7 of Ramdas and Pena (ISNKPVN).
 
     Attributes
     ----------
     gamma_outer : float
         Factor by which an outer round shrinks the norm of q (dimensionless).
+
+    ================================  =================================================
+    paper                             code
+    ================================  =================================================
+    :math:`\gamma, \epsilon`          ``gamma_outer``, ``epsilon``
+    :math:`q_t, \delta_t`             ``q``, ``delta``
+    :math:`\alpha_k, p_k`             ``inner.W``, ``inner.total``, over ``inner.weight``
+    :math:`p_{\mu_k}^q(\alpha_k)`     ``problem.respond(W, 2, Euclidean(centre))``
+    :math:`\mu_k`                     2 n / ``inner.weight``
+    ================================  =================================================
     """
 
     gamma_outer: float = 16.0
@@ -102,22 +112,19 @@ def about(q: Vector) -> AcceleratedPlay:
 class PerceptronVonNeumann(NormalizeParameters, KernelParameters, DualStateMixin, BaseEstimator):
     r"""Iterated smoothed perceptron-von Neumann method (ISNKPVN): a separator or a proof of none.
 
-    It ends with a predictor that separates the classes (``separable_`` is True), or with weights q
-    at which the classes nearly meet, ``||A^T q|| < epsilon``. These weights are then improved.
-    ``separable_`` is False if exact weights near them are proved to make the classes meet, and
-    None if a thinner margin is still possible.
+    It ends with a separator (``separable_`` True), or with weights q at which the classes nearly
+    meet, ``||A^T q|| < epsilon``. If exact weights near them prove that the classes meet,
+    ``separable_`` is False, otherwise None.
 
     Parameters
     ----------
     tol : float
-        Relative gap between the certified bounds at which the fit ends, with ``stopping="gap"``
-        (dimensionless).
+        Relative gap at which the fit ends, with ``stopping="gap"`` (dimensionless).
     gamma_outer : float
-        Factor by which an outer round shrinks ``||q||_G`` (dimensionless, above 1). Of the powers
-        of two from 2 to 1024, 16 took the fewest rounds on most of the data sets tried.
+        Factor, above 1, by which an outer round shrinks ``||q||_G`` (dimensionless).
     epsilon : float
-        Norm of ``A^T q`` at which the search for a separator ends, relative to the largest
-        norm of an example.
+        ``||A^T q||`` at which the search for a separator ends, relative to the largest norm of an
+        example.
 
     Attributes
     ----------
@@ -126,25 +133,8 @@ class PerceptronVonNeumann(NormalizeParameters, KernelParameters, DualStateMixin
 
     Notes
     -----
-    ================================  =================================================
-    paper                             code
-    ================================  =================================================
-    :math:`\gamma, \epsilon`          ``gamma_outer``, ``epsilon``
-    :math:`q_t, \delta_t`             ``q``, ``delta``
-    :math:`\alpha_k, p_k`             ``inner.W``, ``inner.total``, over ``inner.weight``
-    :math:`p_{\mu_k}^q(\alpha_k)`     ``problem.respond(W, 2, Euclidean(centre))``
-    :math:`\mu_k`                     2 n / ``inner.weight``
-    ================================  =================================================
-
-    The projection is onto the weights of mass 1 that are balanced, where an intercept is
-    fitted: for two classes, of mass 1/2 on each. Distances are divided by the sample
-    weights, so that a weight m counts as m copies.
-
-    Before the first round, equal examples of different classes are looked for: they are
-    a proof by themselves. Where it ends without a separator, the model is the sum of
-    ``W / 2``, which is alpha / mu, over the outer rounds: as
-    :math:`q_{t+1} \approx \Pi(q_t - G \alpha / \mu)` in each, its weights
-    :math:`\Pi(q_0 - G \sum \alpha / \mu)` are those of a squared hinge at its minimum.
+    With an intercept, q has sum 1/2 in each of two classes. Without a separator, the model is the
+    sum of ``W / 2`` over the outer rounds, which minimises a squared hinge loss.
 
     References
     ----------
