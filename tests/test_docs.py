@@ -204,6 +204,11 @@ def test_parameters_and_fitted_attributes_are_all_documented(cls, rng):
     assert fitted <= set(written)
 
 
+@each
+def test_the_html_representation_links_to_the_reference(cls):
+    assert f"/generated/marginsvm.{cls.__name__}.html" in make(cls)._repr_html_()
+
+
 VALUES = [n for n, v in PUBLIC.items() if is_dataclass(v) and not issubclass(v, BaseEstimator)]
 
 

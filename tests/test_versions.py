@@ -76,8 +76,8 @@ def test_the_conda_recipe_requires_the_same():
 def test_files_name_this_version():
     recipe = yaml.safe_load((ROOT / ".github/conda/recipe.yaml").read_text())
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    changes = re.search(r"^([\d.]+)\b.*\n-+$", (ROOT / "docs/changelog.rst").read_text(), re.M)
-    cited = re.search(r"version = \{([\d.]+)\}", (ROOT / "README.md").read_text())
+    changes = re.search(r"^(\d[\w.]*)\n-+$", (ROOT / "docs/changelog.rst").read_text(), re.M)
+    cited = re.search(r"version = \{([\w.]+)\}", (ROOT / "README.md").read_text())
     found = {recipe["context"]["version"], citation["version"], changes[1], cited[1]}
     assert found == {marginsvm.__version__}
 

@@ -27,6 +27,7 @@ from marginsvm._typing import Array
 from marginsvm.problem.kernels import CACHE_SIZE
 from marginsvm.schedules import MOMENTA, STEPS
 
+_PAGE = "https://marginsvm.github.io/marginsvm/generated/marginsvm.{estimator_name}.html"
 _Class = TypeVar("_Class", bound=type)
 # The header of a section of a docstring.
 _HEADER = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
@@ -96,6 +97,8 @@ def with_parameters(cls: _Class) -> _Class:
     made: Any = dataclass(kw_only=True, eq=False, repr=False, match_args=False)(cls)
     made._parameter_constraints = constraints_of(made)
     made._own_docstring = text
+    # the link in the HTML representation
+    made._doc_link_module, made._doc_link_template = "marginsvm", _PAGE
     made.__doc__ = text and _documented(made, text)  # python -OO removes docstrings
     return made
 
