@@ -130,12 +130,3 @@ def test_sparse_examples_are_measured_about_their_mean_in_the_dual_norm(C, p, rn
     np.testing.assert_allclose(theirs.margin_bound, ours.margin_bound, rtol=1e-3)
     for estimator in (dense, sparse):
         assert check_certificate(estimator, X, y, exact=True)
-
-
-def test_the_first_predictor_is_the_response_to_none(rng):
-    """The mean of the rows."""
-    X, y = separable(rng, n=30)
-    y = (y > 0).astype(int)
-    data = LinearAdapter(X, make_rows(y, 2, balanced=False))
-    state = next(iter(rounds(AcceleratedPerceptron(), data, 1)))
-    np.testing.assert_allclose(state.W.image, written_out(data, X, y).mean(axis=0), rtol=1e-12)

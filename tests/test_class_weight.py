@@ -130,19 +130,6 @@ def test_a_cluster_weighs_by_all_chunks(cls, rng):
             np.testing.assert_allclose(*bounds, rtol=1e-10, atol=1e-14)
 
 
-def test_copies_are_balanced_like_weights(rng):
-    """A weight m counts like m copies, in the counts of "balanced", too."""
-    _, y, weight = uneven(rng)
-    copies = np.repeat(np.arange(len(y)), weight.astype(int))
-    by_weight = labelled(y, weight, "balanced")
-    by_copy = labelled(y[copies], None, "balanced")
-    assert by_weight.classes.tolist() == by_copy.classes.tolist()
-    for c in range(3):
-        total = by_weight.weights[by_weight.codes == c].sum()
-        np.testing.assert_allclose(total, by_copy.weights[by_copy.codes == c].sum(), rtol=1e-12)
-        np.testing.assert_allclose(total, len(copies) / 3, rtol=1e-12)
-
-
 @each
 def test_no_weights_move_a_hard_margin(cls, rng):
     """Where C = inf, weights are a prior: what is certified is the best margin, with any."""

@@ -398,27 +398,6 @@ def test_best_margin_without_an_intercept_is_the_same_problem(rng):
     assert not clf.intercept_.any()
 
 
-def test_the_answer_is_the_sequence_that_the_rate_is_about(rng):
-    """Algorithm 2 in its three sequences, all of whose coordinates move in each step."""
-    X, y = separable(rng, n=20, d=4)
-    data, n = game(X, y), 20
-    A = written_out(data, X, y)
-    L, v, z, gamma = (A * A).sum(axis=1), np.zeros(n), np.zeros(n), 1.0 / n
-    alpha = found = data.zeros()
-    weight = gamma
-    for _ in range(8):
-        order = rng.integers(n, size=n)
-        for i in order:
-            between = (1.0 - gamma) * v + gamma * z
-            step = (1.0 - A[i] @ (A.T @ between)) / (n * gamma * L[i])
-            moved = z + np.eye(n)[i] * max(-z[i], step)
-            v, z = between + n * gamma * (moved - z), moved
-            gamma = 0.5 * gamma * (np.sqrt(gamma**2 + 4.0) - gamma)
-        alpha, found, weight = loops.accelerate(data, order, n, 0.0, alpha, found, weight)
-        np.testing.assert_allclose(alpha.coef, z, atol=1e-11 * z.max())
-        np.testing.assert_allclose(found.coef, v, atol=1e-11 * v.max())
-
-
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_pocket_holds_the_model_that_misclassifies_the_least_weight(weighted, rng):
     X, y = overlapping(rng, n=60, d=3)

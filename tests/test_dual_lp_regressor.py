@@ -222,27 +222,6 @@ def test_proposition_1_on_intervals(accelerated, rng):
         assert 0.5 * ((v.image - best) ** 2).sum() <= gap + 1e-10
 
 
-def test_strong_convexity_saves_epochs(rng):
-    """With mu taken for 0, restarts left out, the same steps have a far larger gap."""
-    X, y = regression(rng, n=60, d=40, noise=1.0)
-    intervals = Intervals.around(y, 0.0)
-    problem = LinearAdapter(X, OutputRows(intervals), 0.05)
-    slack = problem.slack.ravel()
-    A = X / problem.radius
-    best = np.linalg.solve(A @ A.T + np.diag(slack), y)
-
-    def gap(mu):
-        x = z = problem.zeros()
-        gamma, draws = 1 / 60, np.random.default_rng(0)
-        for _ in range(60):
-            order = draws.permutation(60)
-            z, x, gamma = loops.accelerate(problem, order, 60, mu, z, x, gamma)
-        away = x.coef - best
-        return away @ (A @ (A.T @ away) + slack * away)
-
-    assert gap(strong_convexity(problem)) < 1e-6 * gap(0.0)
-
-
 def test_many_sweeps_at_once_keep_their_digits(rng):
     """Few coordinates are swept thousands of times in an epoch where few of many rows count."""
     X, y = regression(rng, n=20, d=12, noise=1.0)
@@ -659,25 +638,6 @@ def test_the_history_is_of_the_best(rng):
     np.testing.assert_allclose(history["violation"][-1], reg.violation_, atol=1e-11)
     np.testing.assert_allclose(history["norm"][-1], reg.norm_, rtol=1e-13)
     assert set(history) == {"n_iter", "n_passes", "seconds", "norm", "norm_bound", "violation"}
-
-
-def test_an_interrupt_leaves_the_best_model(rng, monkeypatch):
-    X, y = regression(rng)
-    step = IntervalAscent.step
-
-    def interrupted(algorithm, problem, state):
-        if state.t == 5:
-            raise KeyboardInterrupt
-        return step(algorithm, problem, state)
-
-    monkeypatch.setattr(IntervalAscent, "step", interrupted)
-    reg = DualLpRegressor(**EXACT)
-    with pytest.raises(KeyboardInterrupt):
-        reg.fit(X, y)
-    assert reg.status_ == "interrupted"
-    assert reg.n_iter_ == 5
-    assert check_certificate(reg, X, y)
-    assert reg.score(X, y) > 0.5
 
 
 @pytest.mark.parametrize("C", [np.inf, 1.0])

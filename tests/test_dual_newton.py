@@ -5,79 +5,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
-from helpers.battery import over_seeds, slow
+from helpers.battery import slow
 from helpers.estimators import fit, separable
 from helpers.oracle import explicit_rows
-from helpers.pairwise import pairwise
-from scipy.optimize import linprog, nnls
+from scipy.optimize import linprog
 
 from marginsvm import DualLpPerceptron, DualLpRegressor, check_certificate
-from marginsvm.papers.dual_newton import Newton, pivoted, working_set
+from marginsvm.papers.dual_newton import Newton, working_set
 from marginsvm.problem.adapter import LinearAdapter
 from marginsvm.problem.norms import LpNorm
-from marginsvm.problem.rows import Intervals, OutputRows, make_rows
+from marginsvm.problem.rows import make_rows
 
 sys.path.append(str(Path(__file__).parents[1] / "examples" / "benchmarks"))
 from _sets import raj_bach
-
-
-@pairwise(kind=["binary", "classes", "outputs"], p=[2.0, 1.5, 1.2], form=[np.asarray, sp.csr_array])
-def test_second_derivatives_are_differences_of_margins(kind, p, form, rng):
-    n, C, y = 14, 0.5 if kind == "classes" else np.inf, np.arange(14)
-    X = rng.standard_normal((n, 9)) * (rng.random((n, 9)) < 0.7)
-    k = 3 if kind == "classes" else 2
-    rows = (
-        OutputRows(Intervals(np.zeros((n, k)), np.zeros((n, k))))
-        if kind == "outputs"
-        else make_rows(y % k, k, balanced=False)
-    )
-    problem = LinearAdapter(form(X), rows, C, LpNorm(p), 0.7)
-    flat = np.arange(n * k) if kind == "outputs" else rows.flat_indices()
-    coef = np.zeros(rows.shape)
-    coef.flat[flat] = rng.random(flat.size)
-    w, few, step = problem.combine(coef), flat[::2], 1e-6
-
-    def margins(r, sign):
-        return problem.margins(w + sign * step * problem.row(r), precise=True).ravel()[few]
-
-    expected = np.array([(margins(r, 1) - margins(r, -1)) / (2 * step) for r in few]).T
-    found = problem.second_derivatives(w, few)
-    np.testing.assert_allclose(found, expected, atol=1e-6 * np.abs(expected).max())
-
-
-@over_seeds(10)
-def test_pivoting_solves_the_model(seed):
-    """Against bounded least squares: ``[1, inf)``, and points, with a linear term."""
-    rng = np.random.default_rng(seed)
-    m = int(rng.integers(1, 40))
-    B, pull = rng.standard_normal((m, m)), rng.standard_normal(m)
-    H = B.T @ B + 0.1 * np.eye(m)
-    R = np.linalg.cholesky(H).T
-    low, high, near = np.ones(m), np.full(m, np.inf), rng.random(m) - 0.3
-    expected = nnls(R, np.linalg.solve(R.T, low + pull))[0]
-    found = pivoted(H, low, high, pull, np.maximum(near, 0.0))
-    np.testing.assert_allclose(found, expected, atol=1e-8)
-    points = rng.standard_normal(m)
-    found = pivoted(H, points, points, pull, near)
-    np.testing.assert_allclose(found, np.linalg.solve(H, points + pull), atol=1e-8)
-
-
-@over_seeds(5)
-def test_pivoting_solves_the_model_of_tubes(seed):
-    """The optimality conditions: scores at the end that a weight belongs to, and inside without."""
-    rng = np.random.default_rng(seed)
-    B = rng.standard_normal((30, 12))
-    H, middle = B.T @ B, 5.0 * rng.standard_normal(12)
-    low, high = middle - rng.random(12), middle + rng.random(12)
-    low[:3], high[3:6] = -np.inf, np.inf
-    b = pivoted(H, low, high, np.zeros(12), np.zeros(12))
-    score = H @ b
-    assert np.all((low - 1e-8 <= score) & (score <= high + 1e-8))
-    np.testing.assert_allclose(score[b > 0], low[b > 0], atol=1e-8)
-    np.testing.assert_allclose(score[b < 0], high[b < 0], atol=1e-8)
-    assert np.any(b > 0)
-    assert np.any(b < 0)
 
 
 @pytest.mark.parametrize("C", [np.inf, 1.0])

@@ -152,12 +152,6 @@ def test_forms_of_the_same_data():
         assert np.isclose(other.nu_, dense.nu_, rtol=1e-2), name
 
 
-def test_scaled_examples():
-    X, y = data(4)
-    one, other = fitted(X, y, 0.7), fitted(8.0 * X, y, 0.7 / 64.0)
-    assert np.isclose(other.margin_, 8.0 * one.margin_, rtol=2e-6)
-
-
 def test_predictors_may_be_zero():
     X, y = np.array([[1.0, 1], [-1, -1], [1, -1], [-1, 1]]), np.array([1, 1, -1, -1])
     clf = fitted(X, y, 1.0)

@@ -9,8 +9,6 @@ import pytest
 import scipy.sparse as sp
 from helpers.claiming import claim
 from helpers.estimators import fit
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.optimize import linprog
 from sklearn.datasets import load_diabetes
 from sklearn.metrics.pairwise import pairwise_kernels
@@ -20,10 +18,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR, LinearSVR
 
 from marginsvm import MaxMarginRegressor, check_certificate
-from marginsvm.problem.adapter import LinearAdapter
-from marginsvm.problem.design import Design
-from marginsvm.problem.quadratic_program import regression
-from marginsvm.problem.rows import Intervals, OutputRows
 
 LOSSES = {"epsilon_insensitive": 1, "squared_epsilon_insensitive": 2}
 
@@ -404,41 +398,6 @@ def test_no_predictor_is_below_the_bound(rng, loss):
         assert exact(moved, b + Fraction(1e-3 * rng.standard_normal())) >= least
 
 
-@given(
-    st.lists(st.tuples(st.integers(-5, 5), st.integers(0, 3), st.integers(0, 3)), min_size=1),
-    st.booleans(),
-)
-@settings(deadline=None)
-def test_best_shifts(ends, squared):
-    """No end and no point between two of them is better."""
-    low = np.array([a for a, _, _ in ends], dtype=float)
-    high = low + [b for _, b, _ in ends]
-    price = np.array([1.0 + c for _, _, c in ends])
-
-    def cost(b):
-        xi = np.maximum(np.maximum(low - b, b - high), 0.0)
-        return price @ (xi**2 if squared else xi)
-
-    loss = ("epsilon_insensitive", "squared_epsilon_insensitive")[squared]
-    examples = Design.of(np.zeros((len(low), 1)))
-    qp = regression(examples, low, high, C=1.0, loss=loss, weight=price)
-    found = float(qp.best_f(np.zeros((len(low), 1)), np.zeros(1))[0])
-    others = np.linspace(-6.0, 9.0, 301)
-    assert cost(found) <= min(map(cost, others)) + 1e-12
-
-
-def test_a_problem_of_one_output_is_that_of_its_rows(rng):
-    X, _ = line(rng, n=8)
-    Y = rng.standard_normal((8, 2))
-    rows = OutputRows(Intervals.around(Y, 0.1), balanced=True, origin=[1.0, 2.0], scales=1.0)
-    problem = LinearAdapter(X, rows, C=2.0)
-    one = problem.alone(1)
-    assert one.radius == problem.radius
-    np.testing.assert_array_equal(one.rows.intervals.low, rows.intervals.low[:, 1])
-    np.testing.assert_allclose(one.slack, problem.slack[:, 1])
-    assert one.rows.origin == 2.0
-
-
 # A user's life.
 
 
@@ -461,9 +420,3 @@ def test_rounds_can_be_continued(rng):
     assert part.status_ == "certified"
     assert part.objective_ == pytest.approx(whole.objective_, rel=2e-6)
     assert check_certificate(part, X, y)
-
-
-def test_to_sklearn(rng):
-    X, y = line(rng)
-    reg = MaxMarginRegressor().fit(X, y)
-    np.testing.assert_allclose(reg.to_sklearn().predict(X), reg.predict(X), rtol=1e-12)

@@ -7,7 +7,6 @@ import pytest
 import scipy.sparse as sp
 from helpers.battery import is_quick, over, slow
 from helpers.claiming import claim
-from helpers.divided import normalized
 from helpers.estimators import ESTIMATORS, fit, make, parameters, quiet, separable
 from helpers.oracle import best_margin, best_margin_of, normalized_rows
 from helpers.pairwise import pairwise
@@ -18,7 +17,6 @@ from marginsvm import (
     SmoothedKernelPerceptron,
     check_certificate,
 )
-from marginsvm.problem.norms import LpNorm
 
 NORMALIZING = [cls for cls in ESTIMATORS if "normalize" in parameters(cls)]
 each_normalizing = over(NORMALIZING)
@@ -240,28 +238,6 @@ def test_texts_name_the_rows(params, rows):
     X, y = np.array([[3.0, 4.0], [3.0, 4.0], [0.0, 1.0], [1.0, 0.0]]), [0, 1, 0, 1]
     claim = fit(PerceptronVonNeumann(**params), X, y).certificate_
     assert f"best margin{rows} <=" in str(claim)
-
-
-@pytest.mark.parametrize("constant", [0.0, 2.5])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("container", [np.asarray, sp.csr_array, sp.csr_matrix])
-def test_products_of_normalized_rows_are_those_of_the_rows(container, dtype, constant, rng):
-    X = rng.standard_normal((30, 4)).astype(dtype)
-    X[3] = 0.0
-    rows = np.hstack([X.astype(float), np.full((30, 1 if constant else 0), constant)])
-    lengths = np.linalg.norm(rows, axis=1)[:, None]
-    rows = np.divide(rows, lengths, where=lengths > 0, out=np.zeros_like(rows))
-    ours, rtol = normalized(container(X), constant), 1e-13 if dtype == np.float64 else 1e-5
-    assert ours.shape == rows.shape
-    for shape in ((), (3,)):
-        W = rng.standard_normal((rows.shape[1], *shape)).astype(dtype)
-        V = rng.standard_normal((30, *shape)).astype(dtype)
-        np.testing.assert_allclose(ours.times(W), rows @ W, atol=10 * rtol)
-        np.testing.assert_allclose(ours.adjoint(V), V.T @ rows, atol=10 * rtol)
-        assert ours.adjoint(V).dtype == dtype
-    np.testing.assert_allclose(ours[[3, 5, 5]].written_out(), rows[[3, 5, 5]], rtol=rtol)
-    squared = ours.squared_norms(LpNorm(), None)
-    np.testing.assert_allclose(squared, (rows**2).sum(axis=1), rtol=max(rtol, 1e-12))
 
 
 def test_nothing_but_zeros():

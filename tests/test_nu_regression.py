@@ -9,15 +9,11 @@ import scipy.sparse as sp
 from helpers.battery import slow
 from helpers.claiming import claim
 from helpers.estimators import fit
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.datasets import load_diabetes
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.svm import SVR, NuSVR
 
 from marginsvm import MaxMarginOutlierDetector, MaxMarginRegressor, check_certificate
-from marginsvm.problem.design import Design
-from marginsvm.problem.quadratic_program import regression
 
 
 def objective(model, K, y, C, nu, weight=None):
@@ -114,17 +110,6 @@ def test_outputs_units_and_weights_have_exact_proofs(rng, kernel, fit_intercept)
     assert not check_certificate(reg, Z, Y, weight, exact=True)
 
 
-@pytest.mark.parametrize("shape", [(40, 3), (20, 60), (300, 30)])
-def test_sparse_examples_of_any_shape(rng, shape):
-    X = rng.standard_normal(shape)
-    X[X < 0.3] = 0.0
-    y = X[:, 0] + rng.standard_normal(len(X))
-    dense, sparse = (MaxMarginRegressor(nu=0.2).fit(A, y) for A in (X, sp.csr_array(X)))
-    assert dense.status_ == sparse.status_ == "certified"
-    assert sparse.objective_ == pytest.approx(dense.objective_, rel=1e-5)
-    assert check_certificate(sparse, sp.csr_array(X), y)
-
-
 def test_another_share_is_no_continuation(rng):
     X = rng.standard_normal((40, 3))
     y = rng.standard_normal(40)
@@ -181,26 +166,6 @@ def test_no_predictor_is_below_the_bound(rng):
     for _ in range(50):
         moved = [c + Fraction(x) for c, x in zip(w, 1e-3 * rng.standard_normal(2), strict=True)]
         assert exact(moved, b + Fraction(1e-3 * rng.standard_normal())) >= least
-
-
-@given(
-    st.lists(st.tuples(st.integers(-5, 5), st.integers(1, 4)), min_size=1),
-    st.sampled_from([0.1, 0.25, 0.5, 0.75]),
-)
-@settings(deadline=None)
-def test_best_shifts_and_widths(points, share):
-    """No shift on a grid, and no width at it, costs less."""
-    y, price = (np.array(column, dtype=float) for column in zip(*points, strict=True))
-    qp = regression(Design.of(np.zeros((len(y), 1))), y, y, C=1.0, nu=share, weight=price)
-
-    def cost(shift, width):
-        outside = np.maximum(np.abs(y - shift) - width, 0.0)
-        return price @ outside + share * price.sum() * width
-
-    found = cost(*qp.best_f(np.zeros((len(y), 1)), np.zeros(2)))
-    shifts, widths = np.meshgrid(np.linspace(-6, 6, 49), np.linspace(0, 11, 45))
-    least = min(cost(b, e) for b, e in zip(shifts.ravel(), widths.ravel(), strict=True))
-    assert found <= least + 1e-9
 
 
 def test_a_share_of_all_examples_is_a_tube_of_width_zero(rng):

@@ -108,20 +108,3 @@ def test_a_round_is_one_product_with_the_gram_matrix(rng):
     for cls in (SmoothedKernelPerceptron, PerceptronVonNeumann, OptimisticPerceptron):
         clf = fit(cls(kernel="rbf", stopping="gap", tol=0.0, max_iter=50), X, y)
         assert clf.history_["n_passes"][-1] <= 50 + 4
-
-
-def test_theorems_on_mnist(shared_data):
-    data = shared_data("mnist")
-    chosen = np.flatnonzero(np.isin(data["y_test"], (0, 1)))[:400]
-    X, y = data["X_test"][chosen].astype(float), data["y_test"][chosen]
-    rows = LinearAdapter(normalized(X), make_rows(y, 2, balanced=False))
-
-    def entropy(q):
-        return np.sum(q[q > 0] * np.log(q[q > 0] * len(X)))
-
-    certified = SmoothedKernelPerceptron(fit_intercept=False, normalize=True).fit(X, y)
-    for state in rounds(SmoothedKernelPerceptron(), rows, 100):
-        at = smoothed(state)
-        assert excessive_gap(rows, at.alpha, at.p, at.mu, at.answer, entropy) <= 1e-12
-        if at.k > 2 * np.sqrt(2 * np.log(len(X))) / certified.margin_:
-            assert at.min_margin > 0

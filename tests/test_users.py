@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 import warnings
 
 import numpy as np
@@ -234,15 +233,6 @@ def test_before_scikit_learn_1_9_fits_are_the_same_and_callbacks_are_refused():
     assert certificate == str(MaxMarginClassifier().fit(X[:100], y[:100]).certificate_)
     assert warned == "['<string>']"
     assert "pip install -U 'scikit-learn>=1.9'" in refused
-
-
-def test_every_fit_ends(rng):
-    """versicolor against virginica: SVC(C=inf) does not come back from it."""
-    X, y = load_iris(return_X_y=True)
-    start = time.perf_counter()
-    clf = fit(MomentumMarginClassifier(), X[50:], y[50:])
-    print(f"{time.perf_counter() - start:.2f} s")
-    assert clf.status_ == "no_margin"
 
 
 @each
