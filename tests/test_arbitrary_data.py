@@ -8,14 +8,16 @@ every run::
 """
 
 import os
+import runpy
 import traceback
 import warnings
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.battery import each, over_with
+from helpers.battery import each, in_blocks, over_with
 from helpers.estimators import ESTIMATORS, fit, make, overlapping, parameters, separable
 from helpers.oracle import best_margin_of
 from hypothesis import HealthCheck, given, note, settings
@@ -395,3 +397,50 @@ def test_examples_of_weight_zero_are_not_looked_at():
     for kernel in ("poly", "sigmoid"):
         estimator = fit(MaxMarginClassifier(kernel=kernel), X, y, sample_weight=weight)
         assert check_certificate(estimator, X, y, weight)
+
+
+# Published bounds of hostile fits hold in rationals, and changed ones are refused.
+
+
+SCRIPT = Path(__file__).parent.parent / "examples" / "benchmarks" / "hostile_fits.py"
+HOSTILE = runpy.run_path(str(SCRIPT))
+
+
+def fitted(seed):
+    """A fit, and its data; None where the problem is refused."""
+    estimator, X, y, weight = HOSTILE["problem"](seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return (
+                estimator.fit(X, *(() if y is None else (y,)), sample_weight=weight),
+                X,
+                y,
+                weight,
+            )
+        except ValueError:
+            return None
+
+
+@in_blocks(2600, size=130)
+def test_bounds_hold_in_rationals(seeds):
+    for seed in seeds:
+        if found := fitted(seed):
+            assert not HOSTILE["wrong"](*found), seed
+
+
+@pytest.mark.parametrize("start", [0, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_what_is_accepted_is_true(start):
+    told = accepted = 0
+    for seed in range(start, start + (100 if start == 0 else 1000)):
+        found = fitted(seed)
+        if found is None or getattr(found[0], "kernel", "linear") not in ("linear", "precomputed"):
+            continue
+        estimator, X, y, weight = found
+        best = estimator.certificate_
+        for what, claim in HOSTILE["lies"](estimator, np.random.default_rng(seed), 4):
+            told += 1
+            if check_certificate(estimator, X, y, weight, exact=True):
+                accepted += 1
+                assert not HOSTILE["contradicts"](claim, best), (seed, what)
+    assert 0.2 * told < accepted < 0.8 * told

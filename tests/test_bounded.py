@@ -10,10 +10,32 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.estimators import needs_more_digits
+from helpers.estimators import fit, needs_more_digits, parameters
+from helpers.pairwise import pairwise
 from scipy.optimize import LinearConstraint, minimize, nnls
 
-from marginsvm._rounding import Extended
+from marginsvm import (
+    AcceleratedPerceptron,
+    BatchPerceptron,
+    DualLpPerceptron,
+    MaxMarginClassifier,
+    MomentumMarginClassifier,
+    OptimisticPerceptron,
+    SmoothedKernelPerceptron,
+)
+from marginsvm._rounding import (
+    FEW,
+    LONG,
+    PAIRWISE,
+    Extended,
+    chained,
+    exact_inner,
+    extended,
+    inner,
+    product,
+    summed,
+    times,
+)
 from marginsvm.certificate import bounded
 from marginsvm.certificate.bounded import balanced, dual, primal
 from marginsvm.certificate.examples import ExactFeatures, KernelMatrix
@@ -324,3 +346,271 @@ def test_weights_of_one_class(rng):
         found, exact = proof(qps, q)
         assert exact.margin_bound <= found.margin_bound
         assert found.margin_bound >= worth(qps, np.ones((1, 2)), np.zeros(1))[1].margin
+
+
+# Published bounds hold for the published numbers, whatever these are, in fractions.
+
+
+def exactly(X):
+    return [[Fraction(x) for x in row] for row in np.atleast_2d(X).tolist()]
+
+
+def squared(x):
+    return sum(v * v for v in x)
+
+
+class Published:
+    """What a fit to two classes says, in fractions."""
+
+    def __init__(self, clf, X, y, weight=None):
+        X = X.toarray() if sp.issparse(X) else X
+        sign = [1 if label == clf.classes_[1] else -1 for label in np.asarray(y)]
+        self.rows = [[s * x for x in row] for s, row in zip(sign, exactly(X), strict=True)]
+        (self.w,), self.b = exactly(clf.coef_), Fraction(float(clf.intercept_[0]))
+        self.sign, self.intercept = sign, clf.fit_intercept
+        self.q = [Fraction(v) for v in clf.certificate_.weights.toarray().ravel().tolist()]
+        self.lower, self.upper = Fraction(clf.margin_), Fraction(clf.margin_bound_)
+        self.C = None if np.isinf(clf.C) else Fraction(clf.C)
+        self.m = [Fraction(1)] * len(sign) if weight is None else list(map(Fraction, weight))
+        params = clf.get_params()
+        self.hinge = params.get("loss") == "hinge"
+        self.nu = None if params.get("nu") is None else Fraction(clf.nu)
+
+    @property
+    def values(self):
+        """``y_i (w.x_i + b)``."""
+        along = (sum(v * x for v, x in zip(self.w, row, strict=True)) for row in self.rows)
+        return [value + s * self.b for value, s in zip(along, self.sign, strict=True)]
+
+    def predictor_has_its_margin(self):
+        length = squared(self.w)
+        if self.C is not None:  # at the published scale, a margin is 1 / sqrt(2 P)
+            slack = [max(1 - value, Fraction(0)) for value in self.values]
+            costs = slack if self.hinge else [x * x for x in slack]
+            P = length / 2 + self.C * sum(m * x for m, x in zip(self.m, costs, strict=True))
+            return self.lower <= 0 or self.lower**2 * 2 * P <= 1
+        top = min(self.values) if self.nu is None else self.mean_of_the_worst_share()
+        return self.lower <= 0 or (top > 0 and self.lower**2 * length <= top**2)
+
+    def mean_of_the_worst_share(self):
+        left, mean = Fraction(1), Fraction(0)
+        for value, m in sorted(zip(self.values, self.m, strict=True)):
+            taken = min(left, m / (self.nu * sum(self.m)))
+            left, mean = left - taken, mean + taken * value
+        return mean
+
+    def weights_prove_their_bound(self):
+        mass, q = sum(self.q), self.q
+        assert min(q) >= 0
+        assert abs(mass - 1) < 1e-11
+        if self.intercept:
+            assert sum(s * v for s, v in zip(self.sign, q, strict=True)) == 0
+        columns = zip(*self.rows, strict=True)
+        image = [sum(v * x for v, x in zip(q, column, strict=True)) for column in columns]
+        length = squared(image)
+        if self.C is not None and not self.hinge:
+            length += sum(v * v / (2 * self.C * m) for v, m in zip(q, self.m, strict=True) if v)
+        if self.nu is not None:
+            share = [m / (self.nu * sum(self.m)) for m in self.m]
+            assert all(v <= cap * mass for v, cap in zip(q, share, strict=True))
+        if self.C is None or not self.hinge:
+            return (self.upper * mass) ** 2 >= length
+        caps = [self.C * m / v for v, m in zip(q, self.m, strict=True) if v]
+        t = min([*caps, mass / length] if length else caps)
+        return self.upper**2 * 2 * (t * mass - t * t * length / 2) >= 1
+
+
+def cancelling(rng, size, margin, n=8, d=3):
+    """Examples whose margins under (1, ..., 1) are of the given size, as terms cancel."""
+    y = np.arange(n) % 2
+    big = rng.uniform(-size, size, (n, d))
+    small = margin * rng.uniform(1.0, 2.0, (n, d)) * np.where(y == 1, 1.0, -1.0)[:, None]
+    return np.hstack([big, small - big]), y
+
+
+def far(rng, distance, n=8):
+    """Far from the origin, with a column of zeros and ones, which CSR does not store everywhere."""
+    y = np.arange(n) % 2
+    X = rng.standard_normal((n, 4)) + 3.0 * y[:, None] + distance * rng.uniform(1.0, 2.0, 4)
+    X[:, 1] = rng.integers(0, 2, n)
+    return X, y
+
+
+def plain(rng, unit, n=9):
+    """Random ones, some of them twice."""
+    X, y = rng.standard_normal((n, 3)), np.arange(n) % 2
+    X[y == 1, 0] += 2.0
+    X[-2:] = X[:2]
+    return unit * X, y
+
+
+HOSTILE = {
+    "cancelling to 1e-9": (cancelling, 1e3, 1e-9),
+    "cancelling to 1e-12": (cancelling, 1e3, 1e-12),
+    "cancelling to 1e-14": (cancelling, 1e3, 1e-14),
+    "cancelling, large": (cancelling, 1e9, 1e-6),
+    "far": (far, 1e3),
+    "farther": (far, 1e6),
+    "farthest": (far, 1e9),
+    "plain": (plain, 1.0),
+    "in small units": (plain, 1e-12),
+    "in large units": (plain, 1e15),
+}
+ESTIMATORS = [
+    AcceleratedPerceptron,
+    BatchPerceptron,
+    DualLpPerceptron,
+    MaxMarginClassifier,
+    MomentumMarginClassifier,
+    OptimisticPerceptron,
+    SmoothedKernelPerceptron,
+]
+LOSSES = {
+    "hard": {},
+    "squared hinge": {"C": 3.0},
+    "small C": {"C": 1e-3},
+    "hinge": {"C": 3.0, "loss": "hinge"},
+    "hinge, small C": {"C": 1e-3, "loss": "hinge"},
+    "share": {"nu": 0.3},
+    "large share": {"nu": 0.7},
+}
+
+
+@pairwise(
+    cls=ESTIMATORS,
+    data=HOSTILE,
+    loss=LOSSES,
+    rounds=[1, 4, 40],
+    fit_intercept=[False, True],
+    form=[np.asarray, sp.csr_array],
+    weighted=[False, True],
+)
+def test_bounds_are_those_of_the_published_numbers(
+    cls, data, loss, rounds, fit_intercept, form, weighted
+):
+    params = {name: value for name, value in loss.items() if name in parameters(cls)}
+    if cls is not MaxMarginClassifier:
+        params.pop("loss", None)
+    if cls is DualLpPerceptron:
+        fit_intercept = False  # or it is a feature like any other
+    kind, *size = data
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X, y = kind(rng, *size)
+        if "C" in params:  # of the problem in its own units
+            params["C"] = loss["C"] / float(np.square(X - X.mean(axis=0)).sum(axis=1).max())
+        weight = rng.integers(1, 4, len(y)).astype(float) if weighted else None
+        clf = cls(max_iter=rounds, fit_intercept=fit_intercept, **params)
+        clf = fit(clf, form(X), y, sample_weight=weight)
+        published = Published(clf, form(X), y, weight)
+        assert published.predictor_has_its_margin(), seed
+        assert published.weights_prove_their_bound(), seed
+        assert clf.separable_ is not True or min(published.values) > 0
+
+
+@pytest.mark.parametrize("margin", [1e-10, 1e-14])
+def test_the_sign_of_a_margin_that_is_rounding(margin):
+    """Nothing is said to separate that does not in fractions; and something is said."""
+    separated = 0
+    for seed in range(30):
+        X, y = cancelling(np.random.default_rng(seed), 1e3, margin, n=2)
+        clf = fit(MomentumMarginClassifier(fit_intercept=False, max_iter=3), X, y)
+        assert clf.separable_ is not True or min(Published(clf, X, y).values) > 0
+        separated += clf.separable_ is True
+    assert separated > 20
+
+
+# Bounds on rounding errors hold: the sums that they are of, against fractions.
+
+
+LENGTHS = [1, 7, 255, 256, 257, 1000, 2**14 + 3, 2**20]
+
+
+def of(x):
+    """A number of any precision as a fraction."""
+    return Fraction(*map(int, x.as_integer_ratio()))
+
+
+def alike(n):
+    """Equal terms, whose roundings add up, in fractions and as numbers."""
+    for c in (0.1, 1 / 3, 0.7, 1e-3 * np.pi):
+        yield np.full(n, c), np.ones(n), n * Fraction(c)
+
+
+def crumbs(n, unit=2.0**-53):
+    """A 1 and, for each lane of the processor, terms that it swallows one after the other."""
+    for lanes in (1, 4, 16, 64):
+        x = np.full(n, 0.99 * unit)
+        x[:lanes] = 1.0
+        ones = min(lanes, n)
+        yield x, np.ones(n), ones + (n - ones) * Fraction(0.99 * unit)
+
+
+def mixed(n):
+    """Terms of all sizes and either sign, of which the absolute values count."""
+    rng = np.random.default_rng(n)
+    a, b = rng.standard_normal((2, n)) * 2.0 ** rng.integers(-8, 8, (2, n))
+    few = min(n, 2000)  # fractions of more would take seconds
+    a[few:] = 0.0
+    yield a, b, sum(Fraction(x) * Fraction(y) for x, y in zip(a[:few], b[:few], strict=True))
+
+
+def error(found, a, b, exact):
+    """Relative to the sum of the absolute values of the terms."""
+    return abs(of(found) - exact) / (of(np.abs(a) @ np.abs(b)) * (1 - Fraction(1, 10**6)))
+
+
+@pytest.mark.parametrize("n", LENGTHS)
+@pytest.mark.parametrize("terms", [alike, crumbs, mixed])
+def test_products_in_chains_are_as_precise_as_is_said(terms, n):
+    for a, b, exact in terms(n):
+        assert error(product(a[None], b[:, None])[0, 0], a, b, exact) <= chained(n)
+        long = product(a[None], b[:, None], LONG)[0, 0]
+        assert error(long, a, b, exact) <= chained(n, LONG)
+
+
+@pytest.mark.parametrize("n", LENGTHS)
+@pytest.mark.parametrize("terms", [alike, crumbs, mixed])
+def test_sums_in_extended_precision_are_as_precise_as_is_said(terms, n):
+    unit = {"unit": 0.5 * float(np.finfo(Extended).eps)} if terms is crumbs else {}
+    for a, b, exact in terms(n, **unit):
+        found = a.astype(Extended) @ b.astype(Extended)
+        assert error(found, a, b, exact) <= extended(n)
+
+
+@pytest.mark.parametrize("n", LENGTHS)
+def test_sums_of_contiguous_numbers_are_added_in_pairs(n):
+    """``PAIRWISE`` allows for them, and for the few operations of a square root of squares."""
+    for terms in (alike, mixed):
+        for a, b, exact in terms(n):
+            assert error(np.sum(a * b), a, b, exact) <= PAIRWISE
+    for a, _, _ in alike(n):
+        squares = n * Fraction(a[0]) ** 2
+        length = of(np.sqrt(np.sum(a * a)))
+        assert abs(length**2 - squares) <= 2 * Fraction(PAIRWISE) * squares
+
+
+def test_a_few_operations_are_few():
+    x, y = np.random.default_rng(0).uniform(0.5, 2.0, (2, 1000))
+    for a, b in zip(x, y, strict=True):
+        exact = Fraction(a) * Fraction(b) / 3 - Fraction(a)
+        size = Fraction(a) * Fraction(b) / 3 + Fraction(a)
+        assert abs(of(a * b / 3.0 - a) - exact) <= Fraction(FEW) * size
+
+
+def test_products_are_products():
+    rng = np.random.default_rng(0)
+    A, B = rng.integers(-9, 10, (3, 700)) * 1.0, rng.integers(-9, 10, (700, 2)) * 1.0
+    np.testing.assert_array_equal(product(A, B), A @ B)  # integers: nothing is rounded
+    np.testing.assert_array_equal(times(A, B), A @ B)
+    np.testing.assert_array_equal(summed([A, A, -A]), A)
+    for C in (A, np.asfortranarray(A), A.T):
+        assert inner(C, C) == (A * A).sum()
+
+
+def test_an_exact_inner_product_is_rounded_once(rng):
+    """Terms of 1e16 cancel, of which each product loses what is left."""
+    a, b = rng.standard_normal((2, 300)) * 1e8
+    added = -float(a @ b)
+    exact = sum(Fraction(x) * Fraction(y) for x, y in zip(a, b, strict=True)) + Fraction(added)
+    assert exact_inner(a, b, added) == float(exact)

@@ -1,12 +1,17 @@
 """The battery for algorithms of others: ours pass it, wrong ones fail where they are wrong."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 
+import numpy as np
 import pytest
 from helpers.battery import each_and_toy, slow
+from sklearn.base import clone
+from sklearn.datasets import make_blobs
 from toy_algorithm import DualFista, Fista
 
+from marginsvm import MomentumMarginClassifier, check_certificate
+from marginsvm.extend import Weights, softmax
 from marginsvm.testing import check_algorithm
 
 
@@ -109,3 +114,60 @@ def test_an_error_is_a_line_of_the_report():
 
     with pytest.raises(AssertionError, match="bounds hold: RuntimeError: not today"):
         check_algorithm(Fails)
+
+
+# A loss that the package does not have: one class here, and it is played wherever examples are.
+
+
+@dataclass(frozen=True)
+class SquaredHinge:
+    """Weights ``max(0, level - margin / mu)``, for rows without an intercept.
+
+    Their mass is not 1: nothing may rely on that.
+    """
+
+    level: float = 1.0
+    mass: float = 1.0
+
+    def respond(self, rows, margins, mu):
+        gap = np.maximum(self.level - margins / mu, 0.0)
+        hinge, squares = rows.weighted(gap), rows.weighted(gap**2).sum()
+        log_risk = np.log(0.5 * squares / rows.total_weight)
+        total = hinge.sum()
+        q = hinge * (self.mass / total)
+        gradient_mass = total / rows.total_weight
+        return Weights(q, self.mass, margins.min(), np.zeros(1), log_risk, gradient_mass)
+
+
+@dataclass(frozen=True)
+class Tempered:
+    """The softmax of another temperature, which balances its groups with an intercept, too."""
+
+    temperature: float
+
+    def respond(self, rows, margins, mu):
+        return softmax.respond(rows, margins, self.temperature * mu)
+
+
+def examples(k, weighted):
+    X, codes = make_blobs(120, 5, centers=k, cluster_std=0.4, random_state=3)
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, 120) if weighted else None
+    return X, codes, weights
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_an_estimator_fits_with_it(fit_intercept, k):
+    X, y, _ = examples(k, weighted=False)
+    loss = Tempered(0.5) if fit_intercept else SquaredHinge(50.0)
+    estimator = MomentumMarginClassifier(
+        loss=loss, max_iter=12, tol=0.0, fit_intercept=fit_intercept
+    )
+    alone = clone(estimator).fit(X, y)
+    blocks = clone(estimator).fit_blocks([(X[:35], y[:35]), (X[35:], y[35:])])
+    for name in ("margin_", "margin_bound_", "coef_", "intercept_"):
+        np.testing.assert_allclose(
+            getattr(alone, name), getattr(blocks, name), rtol=1e-9, atol=1e-9
+        )
+    assert check_certificate(alone, X, y)

@@ -177,7 +177,7 @@ def test_the_linear_rates_of_appendix_c(accelerated, C, rng):
 
     They are Lin, Lu and Xiao's, with the strong convexity relative to the curvatures, and with the
     distance to the optimum beside the first gap. As printed, the corollaries are false: see
-    test_papers_raj.
+    test_dual_lp.
     """
     gaps, first, mu, n = dual_gaps(accelerated, C, rng, epochs=60)
     k = n * np.arange(len(gaps))

@@ -1,15 +1,20 @@
 """The exact solver where exactness is hard, against oracles that share no code."""
 
+import pickle
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.battery import slow
-from helpers.estimators import fit, needs_more_digits, overlapping, separable
+from helpers.estimators import MORE_DIGITS, fit, needs_more_digits, overlapping, separable
 from helpers.oracle import best_margin, explicit_rows
 from helpers.pairwise import pairwise
+from numpy.testing import assert_allclose
 from scipy.optimize import linprog
 from sklearn.base import clone
-from sklearn.datasets import load_iris, make_classification
+from sklearn.datasets import load_breast_cancer, load_iris, make_classification
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
@@ -545,3 +550,243 @@ def test_many_dummies_beside_a_time_are_certified():
     score = X @ np.append(0.5 * rng.standard_normal(1100), 1e-7)
     y = score - score.mean() + rng.logistic(size=n) > 0.0
     assert MaxMarginClassifier(C=1e-3, loss="hinge").fit(X, y).status_ == "certified"
+
+
+# Interior points: the method that always ends, by itself, against oracles that share no code.
+
+
+def fitted(X, y, C=np.inf, weight=None, **parameters):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return MaxMarginClassifier(C=C, **parameters).fit(X, y, sample_weight=weight)
+
+
+def classes(seed, n=40, d=3, k=2, shift=1.0):
+    rng = np.random.default_rng(seed)
+    y = np.append(np.arange(k), rng.integers(0, k, n - k))
+    return np.round(rng.standard_normal((n, d)) + shift * rng.standard_normal((k, d))[y], 2), y
+
+
+def near_copies(n=80, unit=3e7, seed=1):
+    """Columns in large units that differ by 1, as seconds of beginnings and ends, and others."""
+    rng = np.random.default_rng(seed)
+    X, noise = rng.standard_normal((n, 6)), rng.standard_normal(n)
+    y = np.where(X[:, 1] + X[:, -1] + noise > 0.0, 1, 0)
+    X[:, :3] += unit * rng.standard_normal((n, 1))
+    return X, y
+
+
+def with_kind(kind, X, y):
+    """The same examples, some of them twice; or with columns that depend on each other."""
+    rng, weight = np.random.default_rng(0), None
+    if kind == "duplicates":
+        some = rng.integers(0, len(X), len(X))
+        X, y = np.vstack([X, X[some]]), np.append(y, y[some])
+    if kind == "one-hot":
+        X = np.column_stack([X, np.eye(3)[rng.integers(0, 3, len(X))], X[:, 0] - 2.0 * X[:, 1]])
+    if kind == "weights":
+        weight = rng.integers(1, 5, len(X)).astype(float)
+    return X, y, weight
+
+
+@pairwise(
+    C=[0.05, 20.0, 1e5],
+    k=[2, 4],
+    fit_intercept=[True, False],
+    kind=["plain", "duplicates", "one-hot", "weights"],
+)
+def test_squared_slack(C, k, fit_intercept, kind):
+    X, y, weight = with_kind(kind, *classes(k, k=k))
+    clf = fitted(X, y, C, weight, fit_intercept=fit_intercept, tol=1e-8)
+    best = best_margin(X, y, fit_intercept=fit_intercept, C=C, sample_weight=weight)
+    assert clf.status_ == "certified"
+    assert clf.margin_ <= best * (1 + 1e-9)
+    assert clf.margin_bound_ >= best * (1 - 1e-9)
+    assert check_certificate(clf, X, y, sample_weight=weight).valid
+
+
+@pytest.mark.parametrize("kind", ["plain", "duplicates", "one-hot", "weights"])
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
+def test_the_hinge_is_that_of_svc(C, kind):
+    X, y, weight = with_kind(kind, *classes(1, shift=0.5))
+    clf = fitted(X, y, C, weight, loss="hinge", tol=1e-7)
+    svc = SVC(kernel="linear", C=C, tol=1e-11).fit(X, y, sample_weight=weight)
+    w, b = svc.coef_[0], svc.intercept_[0]
+    cost = C * (np.ones(len(X)) if weight is None else weight)
+    best = 0.5 * w @ w + cost @ np.maximum(0.0, 1.0 - (2 * y - 1) * (X @ w + b))
+    assert clf.status_ == "certified"
+    assert clf.margin_ >= (1.0 - 2e-7) / np.sqrt(2.0 * best)
+    assert clf.margin_bound_ >= (1.0 - 1e-9) / np.sqrt(2.0 * best)
+    assert check_certificate(clf, X, y, sample_weight=weight).valid
+
+
+@pytest.mark.parametrize("unit", [1e-8, 1e12])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_units(unit, loss):
+    X, y = classes(4, shift=0.5)
+    one, other = fitted(X, y, 2.0, loss=loss), fitted(unit * X, y, 2.0 / unit**2, loss=loss)
+    assert other.status_ == "certified"
+    assert np.isclose(other.margin_, unit * one.margin_, rtol=2e-6)
+
+
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e2, 1e4, 1e6])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_raw_units_for_all_costs(loss, C):
+    X, y = load_breast_cancer(return_X_y=True)
+    clf = fitted(X, y, C, loss=loss)
+    assert clf.status_ == "certified"
+    assert check_certificate(clf, X, y).valid
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_quasi_separated_classes_end(fit_intercept):
+    """Some examples are on the boundary of every separator."""
+    X = np.array([[0.0, 0.0], [0.0, 1.0], [0.0, 0.0], [0.0, 1.0], [2.0, 3.0], [-3.0, 1.0]])
+    clf = fitted(X, [0, 1, 1, 0, 1, 0], fit_intercept=fit_intercept)
+    assert clf.status_ in {"no_margin", "stalled"}
+    assert clf.n_iter_ <= 110
+
+
+def with_a_date(n, d, seed=0):
+    """A feature in seconds beside others of length 1."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    X[:, 0] = 1.5e9 + rng.integers(0, 10**8, n)
+    return X, rng.integers(0, 2, n)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("C", [1e-6, 1.0, 1e4])
+def test_large_units_beside_small_ones_with_few_examples(C, loss):
+    """Inner products of examples have few digits for the features in small units."""
+    X, y = with_a_date(46, 79)
+    clf = fitted(X, y, C, loss=loss)
+    assert clf.status_ == "certified" or (clf.status_ == "stalled" and C > 1e-6)
+    assert check_certificate(clf, X, y).valid
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("shape", [(40, 60), (120, 20)])
+@pytest.mark.parametrize("k", [2, 3])
+def test_examples_far_from_the_origin_without_an_intercept(k, shape, loss):
+    X, y = classes(6, *shape, k=k)
+    X = X + 10.0 ** np.random.default_rng(1).uniform(0, 6, shape[1])
+    clf = fitted(X, y, 1e3, loss=loss, fit_intercept=False)
+    assert clf.status_ == "certified"
+    assert check_certificate(clf, X, y).valid
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("C", [1e-5, 1.0, 1e3])
+def test_columns_that_nearly_are_copies(make, loss, C):
+    """Their squares have no digits left for what tells them apart."""
+    for seed in range(3):
+        X, y = near_copies(unit=1e7, seed=seed)
+        clf = fitted(make(X), y, C, loss=loss, tol=1e-5)
+        assert clf.status_ == "certified" or (clf.status_ == "stalled" and C > 1e-5)
+        assert check_certificate(clf, make(X), y)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("C", [0.05, 5.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_support_is_that_of_the_solution(seed, C, loss):
+    """Weights of a point inside are all positive; the fit names those that the solution needs."""
+    X, y = classes(seed, n=80)
+    support = fitted(X, y, C, loss=loss).support_
+    if loss == "hinge":
+        known = SVC(kernel="linear", C=C, tol=1e-9).fit(X, y).support_
+    else:
+        K = X @ X.T + np.eye(len(X)) / (2.0 * C)
+        known = SVC(kernel="precomputed", C=np.inf, tol=1e-9).fit(K, y).support_
+    assert len(np.setxor1d(support, known)) <= 2  # examples with next to no weight
+    assert len(support) < len(y)
+
+
+def test_stored_fits_do_not_hold_the_data(rng):
+    X = rng.normal(size=(2000, 30))
+    y = (X[:, 0] + rng.normal(size=2000) > 0).astype(int)
+    model = fitted(X, y, C=1.0, loss="hinge", warm_start=True, max_iter=1)
+    assert len(pickle.dumps(model)) < X.nbytes
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_weights_that_are_huge_in_large_units_keep_a_small_gap(k):
+    """Norms of predictors are nothing beside the last digits of the weights."""
+    X, y = classes(3, n=400, d=6, k=k, shift=0.3)
+    model = fitted(1e12 * X, y, C=1e-3, loss="hinge")
+    assert model.gap_ < 1e-3 or not MORE_DIGITS
+    assert check_certificate(model, 1e12 * X, y)
+
+
+@pytest.mark.parametrize(("n", "d", "share"), [slow(50_000, 1, 0.99), (20_000, 5, 0.5)])
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e6])
+def test_thin_margins_of_many_examples(C, n, d, share):
+    """A predictor that grows from near 0 passes thousands of rows; one from far out does not."""
+    X = np.random.default_rng(0).uniform(0.0, 1e5, (n, d)).round(2)
+    clf = fitted(X, X[:, 0] > 1e5 * share, C, loss="hinge", class_weight="balanced")
+    assert clf.status_ == "certified"
+    assert check_certificate(clf, X, X[:, 0] > 1e5 * share)
+
+
+# The exact solver by passes: its operators against formulas, its methods against each other.
+
+
+forms = pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+classes_by_passes = pytest.mark.parametrize("k", [2, 4])
+either = pytest.mark.parametrize("balanced", [True, False])
+
+
+def text_like(rng, k, n=300, d=40):
+    X = sp.random_array((n, d), density=0.2, rng=rng, format="csr")
+    y = np.append(np.arange(k), rng.integers(0, k, n - k))
+    return sp.csr_array(X + sp.csr_array((np.ones(n), (np.arange(n), y)), shape=(n, d))), y
+
+
+@pytest.mark.parametrize("C", [0.3, 30.0, np.inf])
+@forms
+@classes_by_passes
+def test_blocks_give_what_memory_gives(k, form, C, rng):
+    X, y = text_like(rng, k)
+    X = X.toarray() if form is np.asarray else X
+    known = fit(MaxMarginClassifier(C=C), X, y)
+    clf = MaxMarginClassifier(C=C, tol=1e-5)
+    clf.fit_blocks([(X[:110], y[:110]), (X[110:], y[110:])])
+    assert clf.status_ == known.status_ == "certified"
+    assert_allclose(clf.margin_, known.margin_, rtol=2e-5)
+    assert check_certificate(clf, X, y)
+
+
+@pytest.mark.parametrize("C", [1.0, np.inf])
+@forms
+@classes_by_passes
+def test_float32_reaches_the_default_tolerance(k, form, C, rng):
+    X, y = text_like(rng, k)
+    X = (X.toarray() if form is np.asarray else X).astype(np.float32)
+    clf = fit(MaxMarginClassifier(C=C), X, y)
+    assert clf.status_ == "certified"
+    assert clf.gap_ <= 1e-6
+    assert check_certificate(clf, X, y)
+
+
+@pytest.mark.parametrize("k", [2, 5])
+def test_what_cannot_fit_says_so_before_it_starts(k, rng, monkeypatch):
+    X, y = rng.standard_normal((60, 7)), np.arange(60) % k
+    monkeypatch.setattr("marginsvm.solvers.solve.installed", lambda: 1000)
+    with pytest.raises(MemoryError, match="60 examples, 7 features") as error:
+        MaxMarginClassifier(C=1.0).fit(X, y)
+    assert ("OneVsRestClassifier" in str(error.value)) == (k > 2)
+    monkeypatch.setattr("marginsvm.solvers.solve.installed", lambda: None)
+    assert MaxMarginClassifier(C=1.0).fit(X, y).status_ == "certified"
+
+
+@pytest.mark.parametrize("C", [100.0, 1000.0])
+def test_clouds_that_a_large_c_separates_take_few_rounds(C, rng):
+    """The first step leaves no row with slack, and none of the next may creep back."""
+    means, y = 2.0 * rng.standard_normal((20, 40)), np.arange(1200) % 20
+    X = means[y] + rng.standard_normal((1200, 40))
+    clf = fit(MaxMarginClassifier(C=C), X, y)
+    assert clf.status_ == "certified"
+    assert clf.n_iter_ < 60
+    assert check_certificate(clf, X, y)

@@ -120,7 +120,7 @@ def in_turn(problem, w):
 @fails(
     "test_momentum.test_theorem_3_1_where_it_is_tight",
     "test_momentum.test_theorem_3_1_and_5_1",
-    "test_papers_ji.test_a_quarter_of_the_best_margin",
+    "test_momentum.test_a_quarter_of_the_best_margin",
 )
 class NoMomentum(Momentum):
     """Theorems 3.1 and 5.1, part 1."""
@@ -129,7 +129,7 @@ class NoMomentum(Momentum):
         return Momentum.step(replace(self, beta=lambda t: 0.0), problem, state)
 
 
-@fails("test_papers_ji.test_lemma_3_4_for_other_steps")
+@fails("test_momentum.test_lemma_3_4_for_other_steps")
 class HeavyBall(Momentum):
     """Momentum that leaves out the newest gradient."""
 
@@ -141,7 +141,7 @@ class HeavyBall(Momentum):
         return replace(new, w=w, g=g)
 
 
-@fails("test_papers_ji.test_section_1_gradient_descent_takes_exponentially_many_rounds")
+@fails("test_momentum.test_section_1_gradient_descent_takes_exponentially_many_rounds")
 class AlwaysNormalized(Momentum):
     """Plain gradients take exponentially many rounds, normalized ones do not."""
 
@@ -149,7 +149,7 @@ class AlwaysNormalized(Momentum):
         return q.vector / q.weights.mass
 
 
-@fails("test_papers_ji.test_lemmas_of_ji")
+@fails("test_momentum.test_lemmas_of_ji")
 class NotSmooth(Momentum):
     """The logistic loss without the smoothness of psi in its steps."""
 
@@ -158,7 +158,7 @@ class NotSmooth(Momentum):
 
 
 @fails(
-    "test_papers_wang.test_progressive_rescaling_is_exponentially_fast_where_support_vectors_span"
+    "test_accelerated.test_progressive_rescaling_is_exponentially_fast_where_support_vectors_span"
 )
 class NoRescaling(Momentum):
     """The exponential rate of Wang, Min and Wu."""
@@ -181,14 +181,14 @@ def scaled_steps(by, *tests):
 scaled_steps(
     0.5,
     "test_momentum.test_theorem_3_1_where_it_is_tight",
-    "test_papers_wang.test_nesterovs_margin_converges_without_a_logarithm",
+    "test_accelerated.test_nesterovs_margin_converges_without_a_logarithm",
 )
 scaled_steps(
     0.25,
-    "test_papers_ji.test_section_3_2_the_rate_of_plain_mirror_descent",
+    "test_momentum.test_section_3_2_the_rate_of_plain_mirror_descent",
     "test_momentum.test_upper_bound_of_theorem_3_1_on_overlapping_data",
 )
-scaled_steps(4.0, "test_papers_ji.test_section_3_1_where_nothing_separates")
+scaled_steps(4.0, "test_momentum.test_section_3_1_where_nothing_separates")
 
 
 @fails("test_adaptive_sampling.test_lemmas_d_1_and_d_2")
@@ -223,7 +223,7 @@ class LearnerThatStays(OptimisticPlay):
         return replace(new, last=state.last, total=state.total + state.last)
 
 
-@fails("test_papers_wang.test_theorem_7")
+@fails("test_accelerated.test_theorem_7")
 class ShortOptimisticSteps(OptimisticPlay):
     """Steps four times too short."""
 
@@ -245,7 +245,7 @@ smoothed(2.0, AcceleratedPlay, "test_accelerated.test_the_rate_where_the_best_we
 smoothed(4.0, AcceleratedPlay, "test_accelerated.test_the_p_norm_perceptron_has_the_rate")
 smoothed(8.0, AcceleratedPlay, "test_smoothed.test_theorem_1_where_it_takes_rounds")
 smoothed(0.125, AcceleratedPlay, "test_smoothed.test_lemma_5_and_theorem_1")
-smoothed(4.0, NesterovPlay, "test_papers_wang.test_theorem_6")
+smoothed(4.0, NesterovPlay, "test_accelerated.test_theorem_6")
 
 
 @fails(
@@ -262,7 +262,7 @@ class WeightsThatStay(AcceleratedPlay):
 
 @fails(
     "test_accelerated.test_the_margin_converges_without_a_logarithm",
-    "test_papers_wang.test_theorems_2_and_3_and_4",
+    "test_accelerated.test_theorems_2_and_3_and_4",
 )
 class NoWeights(AcceleratedPlay):
     """Later rounds count no more than earlier ones."""
@@ -272,7 +272,7 @@ class NoWeights(AcceleratedPlay):
         return replace(new, total=state.total + new.last)
 
 
-@fails("test_papers_wang.test_theorems_2_and_3_and_4")
+@fails("test_accelerated.test_theorems_2_and_3_and_4")
 class NoGuess(AcceleratedPlay):
     """A learner that follows the leader."""
 
@@ -281,7 +281,7 @@ class NoGuess(AcceleratedPlay):
         return super().step(problem, late)
 
 
-@fails("test_papers_wang.test_theorem_6")
+@fails("test_accelerated.test_theorem_6")
 class UnweightedGradients(NesterovPlay):
     """Later gradients count no more than earlier ones."""
 
@@ -292,8 +292,8 @@ class UnweightedGradients(NesterovPlay):
 
 
 @fails(
-    "test_papers_wang.test_proposition_3_and_theorems_5_and_9",
-    "test_papers_wang.test_theorem_9_where_nothing_separates",
+    "test_accelerated.test_proposition_3_and_theorems_5_and_9",
+    "test_accelerated.test_theorem_9_where_nothing_separates",
 )
 class OneLook(MirrorProx):
     """The learner does not move again after it has seen the data player's move."""
@@ -303,8 +303,8 @@ class OneLook(MirrorProx):
 
 
 @fails(
-    "test_von_neumann.test_theorem_4_where_the_classes_are_separable",
-    "test_papers_ramdas.test_lemma_8_where_a_separator_exists",
+    "test_smoothed.test_theorem_4_where_the_classes_are_separable",
+    "test_smoothed.test_lemma_8_where_a_separator_exists",
 )
 class InnerRoundsThatStay(IteratedSmoothed):
     """They count, and do not move."""
@@ -315,7 +315,7 @@ class InnerRoundsThatStay(IteratedSmoothed):
         return replace(new, inner=inner)
 
 
-@fails("test_papers_ramdas.test_lemmas_7_and_9_and_theorem_4_with_the_margin")
+@fails("test_smoothed.test_lemmas_7_and_9_and_theorem_4_with_the_margin")
 class InnerRoundsThatBeginAnew(IteratedSmoothed):
     """About uniform weights in place of the last ones."""
 
@@ -324,7 +324,7 @@ class InnerRoundsThatBeginAnew(IteratedSmoothed):
         return replace(super().step(problem, replace(state, q=q)), q=state.q)
 
 
-@fails("test_von_neumann.test_theorem_4_where_they_are_not")
+@fails("test_smoothed.test_theorem_4_where_they_are_not")
 class ShortOuterRounds(IteratedSmoothed):
     """They shrink q by a tenth only."""
 
@@ -335,7 +335,7 @@ class ShortOuterRounds(IteratedSmoothed):
 # Perceptrons.
 
 
-@fails("test_papers_ramdas.test_mistakes_and_rounds_of_perceptrons")
+@fails("test_smoothed.test_mistakes_and_rounds_of_perceptrons")
 class RowsInTurn(Perceptron):
     """Whatever their margins."""
 
@@ -344,8 +344,8 @@ class RowsInTurn(Perceptron):
 
 
 @fails(
-    "test_papers_ramdas.test_mistakes_and_rounds_of_perceptrons",
-    "test_papers_ramdas.test_the_normalized_perceptron_converges_to_the_largest_margin",
+    "test_smoothed.test_mistakes_and_rounds_of_perceptrons",
+    "test_smoothed.test_the_normalized_perceptron_converges_to_the_largest_margin",
 )
 class NormalizedRowsInTurn(FirstWorstRow):
     """Whatever their margins."""
@@ -354,7 +354,7 @@ class NormalizedRowsInTurn(FirstWorstRow):
         return in_turn(problem, w)
 
 
-@fails("test_papers_ramdas.test_mistakes_and_rounds_of_perceptrons")
+@fails("test_smoothed.test_mistakes_and_rounds_of_perceptrons")
 class AllRowsAreMistakes(Mistakes):
     """Rosenblatt's perceptron adds rows that are right."""
 
@@ -363,7 +363,7 @@ class AllRowsAreMistakes(Mistakes):
         return problem.respond(w, response=NextMistake(visited + 1, np.inf))
 
 
-@fails("test_papers_ramdas.test_mistakes_of_the_lp_perceptron")
+@fails("test_smoothed.test_mistakes_of_the_lp_perceptron")
 class AllRowsAreAdded(OnlineLp):
     """The lp perceptron adds rows that are right."""
 
@@ -375,7 +375,7 @@ class AllRowsAreAdded(OnlineLp):
         return u
 
 
-@fails("test_papers_ramdas.test_mistakes_and_rounds_of_perceptrons")
+@fails("test_smoothed.test_mistakes_and_rounds_of_perceptrons")
 class TowardsTheFirstRow(VonNeumann):
     """Whatever the margins."""
 
@@ -384,7 +384,7 @@ class TowardsTheFirstRow(VonNeumann):
         return super().step(problem, replace(state, worst=first))
 
 
-@fails("test_papers_ramdas.test_von_neumann_where_nothing_separates")
+@fails("test_smoothed.test_von_neumann_where_nothing_separates")
 class HalfTheWay(VonNeumann):
     """Steps half as long as the best ones."""
 
@@ -415,7 +415,7 @@ class NoBall(Perceptron):
 # Raj and Bach: of their loops over coordinates, some are called one coordinate at a time.
 
 
-@fails("test_papers_raj.test_eq_5_of_raj", "test_papers_raj.test_corollary_2_of_raj")
+@fails("test_dual_lp.test_eq_5_of_raj", "test_dual_lp.test_corollary_2_of_raj")
 @of(coordinates.ascend)
 def longer_steps(problem, order, alpha, rule=coordinates.DUAL, mean=None):
     """Epochs that move 2.5 times as far."""
@@ -437,7 +437,7 @@ def rows_whatever_their_margins(problem, order, alpha, rule=coordinates.DUAL, me
         alpha.coef[...] += row.coef
 
 
-@fails("test_papers_raj.test_eq_13_and_lemma_3_of_raj")
+@fails("test_dual_lp.test_eq_13_and_lemma_3_of_raj")
 @of(coordinates.accelerate)
 def constant_weights(problem, order, n, mu, alpha, v, gamma):
     """Acceleration whose weights stay as they are."""
@@ -474,7 +474,7 @@ def not_strongly_convex(problem, order, n, mu, alpha, v, gamma):
     return not_strongly_convex.right(problem, order, n, 0.0, alpha, v, gamma)
 
 
-@fails("test_papers_raj.test_draws_by_curvature_are_the_estimators")
+@fails("test_dual_lp.test_draws_by_curvature_are_the_estimators")
 @of(dual_lp.draw)
 def uniform(seed, t, active, n, sampling, curvature=None):
     """Draws that do not look at the curvatures."""

@@ -4,12 +4,26 @@ import numpy as np
 import pytest
 from helpers.divided import normalized
 from helpers.estimators import fit, overlapping, separable
-from helpers.games import excessive_gap, game, rounds, smoothed, unit_rows
-from helpers.hard import each_hard, lopsided, within
+from helpers.games import excessive_gap, game, optimum, rounds, smoothed, unit_rows
+from helpers.hard import chain, each_hard, lopsided, thin, within
 from helpers.oracle import best_margin
+from scipy.optimize import minimize, nnls
+from scipy.spatial import ConvexHull
+from sklearn.metrics.pairwise import rbf_kernel
 
-from marginsvm import OptimisticPerceptron, PerceptronVonNeumann, SmoothedKernelPerceptron
+from marginsvm import (
+    BatchPerceptron,
+    KernelPerceptron,
+    LpPerceptron,
+    MaxMarginClassifier,
+    NormalizedKernelPerceptron,
+    OptimisticPerceptron,
+    PerceptronVonNeumann,
+    SmoothedKernelPerceptron,
+    VonNeumannClassifier,
+)
 from marginsvm.problem.adapter import GramAdapter, LinearAdapter
+from marginsvm.problem.responses import euclidean
 from marginsvm.problem.rows import make_rows
 
 
@@ -108,3 +122,365 @@ def test_a_round_is_one_product_with_the_gram_matrix(rng):
     for cls in (SmoothedKernelPerceptron, PerceptronVonNeumann, OptimisticPerceptron):
         clf = fit(cls(kernel="rbf", stopping="gap", tol=0.0, max_iter=50), X, y)
         assert clf.history_["n_passes"][-1] <= 50 + 4
+
+
+# The iterated perceptron-von Neumann of Ramdas and Pena: its theorems, round by round.
+
+
+@pytest.mark.parametrize("balanced", [True, False])
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("kind", [separable, overlapping])
+def test_lemmas_8_and_9(balanced, k, kind, rng):
+    """The same gap for the Euclidean distance; mu here is the paper's over n."""
+    X, y = kind(rng, n=45, k=k)
+    data = LinearAdapter(normalized(X), make_rows(y, k, balanced=balanced))
+    for state in rounds(PerceptronVonNeumann(gamma_outer=2.0), data, 200):
+        at, centre = smoothed(state.inner), state.q.coef
+
+        def distance(q, centre=centre):
+            return 0.5 * np.sum((q - centre) ** 2) / data.rows.prior
+
+        gap = excessive_gap(data, at.alpha, at.p, at.mu, at.answer, distance)
+        assert gap <= 1e-12
+
+
+def test_projection_is_ramdas(rng):
+    """p_mu^q is the point of the simplex nearest to q - G alpha / mu."""
+    n = 25
+    rows = make_rows(np.arange(n) % 2, 2, balanced=False)
+    for scale in (1e-3, 0.1, 10.0):
+        q, Ga = rng.dirichlet(np.ones(n)), scale * rng.standard_normal(n)
+        p = euclidean(rows, Ga, mu=1.0 / n, centre=q).q  # the paper's mu is 1
+        v = q - Ga
+        threshold = (v - p)[p > 0]
+        np.testing.assert_allclose(threshold, threshold[0], atol=1e-12)
+        assert np.all(v[p == 0] <= threshold[0] + 1e-12)
+
+
+@each_hard
+def test_theorem_4_where_the_classes_are_separable(kind, rng):
+    """The rounds of each call of SNKPVN, how many calls there are, and a separator in the last."""
+    X, y = kind(rng)
+    data = game(normalized(X), y)
+    rho = best_margin(X / np.linalg.norm(X, axis=1)[:, None], y, fit_intercept=False)
+    calls = [0]
+    for state in rounds(PerceptronVonNeumann(gamma_outer=2.0), data, 3000):
+        calls += [0] * (state.t + 1 - len(calls))
+        calls[-1] += 1
+        if separates := state.inner.measured.min_margin > 0:
+            break
+    assert separates
+    within(max(calls), 2 * np.sqrt(2 * len(X)) / rho, "rounds of the longest call")
+    within(len(calls), np.log2(1 / rho) + 1, "calls")
+    assert len(calls) > 1 or kind is thin
+    params = {"fit_intercept": False, "normalize": True, "gamma_outer": 2.0}
+    clf = PerceptronVonNeumann(**params).fit(X, y)
+    assert (clf.separable_, clf.n_iter_, clf.n_outer_) == (True, sum(calls), len(calls))
+
+
+def test_theorem_4_where_they_are_not(rng):
+    X, y = overlapping(rng, n=80)
+    epsilon = 1e-6
+    data = LinearAdapter(normalized(X), make_rows(y, 2, balanced=False))
+    clf = PerceptronVonNeumann(fit_intercept=False, gamma_outer=2.0, epsilon=epsilon)
+    goals, lengths, last = [], [], None
+    for state in rounds(clf, data, 2000):
+        if state.t != last:
+            goals.append(state.delta)
+            lengths.append(0)
+            last = state.t
+        lengths[-1] += 1
+        if (length := data.norm(smoothed(state.inner).p)) < epsilon:
+            break
+    assert length < epsilon
+    assert np.all(np.diff(np.log2(goals)) <= -1 + 1e-9)  # eq. (15)
+    assert len(goals) <= np.log2(1 / epsilon) + 1
+    # Lemma 9: 2 sqrt(2 n) / delta, whatever rho is
+    assert all(m <= 2 * np.sqrt(2 * len(X)) / d for m, d in zip(lengths, goals, strict=True))
+
+
+def test_the_model_where_nothing_separates_sums_up_all_outer_rounds(rng):
+    """Twice alpha over mu at the end of each outer round, and of the last inner one."""
+    X, y = overlapping(rng, n=30)
+    data = LinearAdapter(normalized(X), make_rows(y, 2, balanced=False))
+    clf = PerceptronVonNeumann(gamma_outer=2.0)
+    ended, before = data.zeros(), None
+    for state in rounds(clf, data, 60):
+        if before is not None and state.t > before.t:
+            ended = ended + before.inner.W
+        *_, model = clf._algorithm().candidates(data, state)
+        expected = ended + state.inner.W
+        np.testing.assert_allclose(model.vector.coef, expected.coef, rtol=1e-12)
+        before = state
+    assert model.fallback
+    assert before.t >= 3
+
+
+# What Ramdas and Pena state beside their theorems, and the classical bounds that they quote.
+
+
+# The margin: section 2.2 and section 3.
+
+
+@pytest.mark.parametrize("kind", [separable, overlapping])
+def test_lemma_4_of_ramdas(kind, rng):
+    """L_mu(alpha) >= L(alpha) - mu log n; the answer to alpha is the maximiser in L_mu."""
+    X, y = kind(rng, n=45)
+    data = game(normalized(X), y)
+    for state in rounds(SmoothedKernelPerceptron(), data, 100):
+        at = smoothed(state)
+        margins, q = data.margins(at.alpha), at.answer.coef
+        entropy = np.sum(q[q > 0] * np.log(q[q > 0] * len(q)))
+        smooth = -margins @ q - at.mu * entropy
+        assert smooth >= -margins.min() - at.mu * np.log(len(q)) - 1e-12
+        assert smooth <= -margins.min() + 1e-12
+
+
+def test_normalizing_does_not_shrink_the_margin(rng):
+    """Ramdas, section 2.2: rho / max |x| <= rho_2."""
+    for margin in (0.5, 0.1, 0.02):
+        X, y = separable(rng, margin=margin)
+        length = np.linalg.norm(X, axis=1)
+        rho = best_margin(X, y, fit_intercept=False)
+        rho_2 = best_margin(X / length[:, None], y, fit_intercept=False)
+        assert rho / length.max() <= rho_2 * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("r", [1.5, 4.0, 20.0])
+def test_the_worked_example_of_section_2_2(r):
+    """Points on two lines: rho_2 is 0.14 (exactly, sqrt(2) / 10), rho is 0.14 / r."""
+    lengths = np.geomspace(1 / r, r, 9)[:, None]
+    X = np.vstack([lengths * [0.6, 0.8], lengths * [0.8, 0.6]])  # 6 x2 = 8 x1, 8 x2 = 6 x1
+    y = np.repeat([1, -1], 9)
+    raw = MaxMarginClassifier(fit_intercept=False, tol=1e-9).fit(X, y)
+    kind = SmoothedKernelPerceptron(fit_intercept=False, normalize=True, max_iter=20_000)
+    unit = kind.fit(X, y)
+    rho, rho_2 = 0.1 * np.sqrt(2) / r, 0.1 * np.sqrt(2)
+    np.testing.assert_allclose(raw.margin_, rho, rtol=1e-6)
+    assert unit.margin_ <= rho_2 * (1 + 1e-9)
+    assert rho_2 * (1 - 1e-9) <= unit.margin_bound_ <= unit.margin_ * (1 + 2e-3)
+    direction = raw.coef_[0] / np.linalg.norm(raw.coef_)
+    np.testing.assert_allclose(direction, np.array([-1, 1]) / np.sqrt(2), atol=1e-4)  # x1 = x2
+    bounds = (np.linalg.norm(X, axis=1).max() / raw.margin_) ** 2, 1 / unit.margin_**2
+    np.testing.assert_allclose(bounds[0] / bounds[1], r**4, rtol=1e-2)  # the discrepancy
+
+
+def test_lemma_2_norms(rng):
+    """|alpha|_G <= |alpha|_1 <= sqrt(n) |alpha|_2, with an rbf kernel: features have norm 1."""
+    X, y = overlapping(rng, n=40)
+    data = GramAdapter(rbf_kernel, X, make_rows(y, 2, balanced=False))
+    for alpha in rng.standard_normal((100, 40)) * rng.exponential(size=(100, 40)):
+        length = data.norm(data.combine(alpha))  # the radius is 1
+        assert length <= np.abs(alpha).sum() * (1 + 1e-12)
+        assert np.abs(alpha).sum() <= np.sqrt(40) * np.linalg.norm(alpha) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("margin", [0.3, 0.05])
+def test_lemmas_1_and_3_where_a_separator_exists(margin, rng):
+    """The largest margin is the least norm of the hull, and both are the minimum of L.
+
+    Three ways to compute rho: max over unit vectors (a quadratic program), min of |p|_G
+    (non-negative least squares), and L's minimum -rho^2 / 2, at rho times that vector.
+    """
+    X, y = separable(rng, n=40, d=4, margin=margin)
+    A = unit_rows(X, y)
+    lines = {"type": "ineq", "fun": lambda w: A @ w - 1.0, "jac": lambda w: A}
+    start = nnls(np.vstack([A.T, np.ones(len(A))]), np.r_[np.zeros(4), 1.0])[0]
+    p = start / start.sum()
+    begin = A.T @ p / (A @ A.T @ p).min()
+    options = {"maxiter": 1000, "ftol": 1e-14}
+    program = minimize(
+        lambda w: 0.5 * w @ w, begin, jac=lambda w: w, constraints=lines, options=options
+    )
+    f = program.x / np.linalg.norm(program.x)
+    rho = (A @ f).min()
+    np.testing.assert_allclose(rho, np.linalg.norm(A.T @ p), rtol=1e-5)
+
+    def loss(w):
+        return -(A @ w).min() + 0.5 * w @ w
+
+    np.testing.assert_allclose(loss(rho * f), -0.5 * rho**2, rtol=1e-4)
+    for other in rng.standard_normal((200, 4)):  # no other direction or length does better
+        assert loss(other) >= -0.5 * rho**2
+        assert loss(rho * f + 0.1 * rho * other) >= -0.5 * rho**2 * (1 + 1e-4)
+    data, separators = game(normalized(X), y), 0
+    for state in rounds(SmoothedKernelPerceptron(), data, 400):
+        w = A.T @ smoothed(state).alpha.coef
+        assert loss(w) >= -0.5 * rho**2 * (1 + 1e-5)
+        if loss(w) < 0:  # Lemma 1
+            assert (A @ w).min() > 0
+            separators += 1
+    assert separators > 0
+    assert loss(w) <= -0.45 * rho**2  # on its way to the minimum
+
+
+@pytest.mark.parametrize("kind", [lopsided, chain])
+def test_the_normalized_perceptron_converges_to_the_largest_margin(kind, rng):
+    """The remark after Algorithm 3: four times the rounds, clearly less of a shortfall."""
+    X, y = kind(rng)
+    data = game(normalized(X), y)
+    rho = best_margin(X / np.linalg.norm(X, axis=1)[:, None], y, fit_intercept=False)
+    short = {}
+    for k, state in enumerate(rounds(NormalizedKernelPerceptron(), data, 4000), start=1):
+        if k in (1000, 4000):
+            short[k] = 1 - state.p.weights.min_margin / data.norm(state.w) / rho
+    print(f"shortfall of the margin: {short}")
+    assert -1e-5 <= short[4000] < 0.6 * short[1000]
+    assert short[4000] < 0.1
+
+
+# Where nothing separates: section 5.2 and section 6.
+
+
+def surrounding(rng, d, n=24):
+    """Rows of norm 1 whose hull has the origin inside, as data; and the ball's radius."""
+    while True:
+        X, y = rng.standard_normal((n, d)), np.arange(n) % 2
+        radius = -ConvexHull(unit_rows(X, y)).equations[:, -1].max()  # of the nearest facet
+        if radius > 0.05:
+            return X, y, radius
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_theorem_3_the_margin_is_the_largest_ball(d, rng):
+    """-rho_K, over a fine grid of unit vectors, is the radius of the ball in the hull."""
+    for _ in range(5):
+        X, y, radius = surrounding(rng, d)
+        A = unit_rows(X, y)
+        if d == 2:
+            angle, spacing = np.linspace(0, 2 * np.pi, 100_001), np.pi / 100_000
+            grid = np.c_[np.cos(angle), np.sin(angle)]
+        else:  # Fibonacci's sphere: no point is further than 2.5 / sqrt(N) from the grid
+            i, N = np.arange(100_000), 100_000
+            z, turn = 1 - (2 * i + 1) / N, np.pi * (1 + np.sqrt(5)) * i
+            ring, spacing = np.sqrt(1 - z**2), 2.5 / np.sqrt(N)
+            grid = np.c_[ring * np.cos(turn), ring * np.sin(turn), z]
+        rho = (grid @ A.T).min(axis=1).max()
+        assert -radius - spacing <= rho <= -radius + 1e-12
+
+
+def distance_to_witnesses(A, q):
+    """Least |q - w|_2 over w in the simplex with A'w = 0."""
+    stiff = 1e5
+    blocks = np.vstack([np.eye(len(A)), stiff * A.T, stiff * np.ones((1, len(A)))])
+    w = nnls(blocks, np.r_[q, np.zeros(A.shape[1]), stiff])[0]
+    assert np.linalg.norm(A.T @ w) < 1e-6
+    return np.linalg.norm(q - w)
+
+
+@pytest.mark.parametrize("d", [2, 3, 4])
+def test_lemmas_7_and_9_and_theorem_4_with_the_margin(d, rng):
+    """All that has |rho| in it: distance to the proofs, bound on L, lengths of inner loops."""
+    X, y, radius = surrounding(rng, d)
+    A, n = unit_rows(X, y), len(X)
+    for q in [*rng.dirichlet(np.full(n, 0.1), 20), *np.eye(n)[:5]]:
+        reach = np.sqrt(2) * min(1.0, np.linalg.norm(A.T @ q) / radius)
+        assert distance_to_witnesses(A, q) <= reach + 1e-6
+    gamma, epsilon = 2.0, 1e-7
+    data = game(normalized(X), y)
+    clf = PerceptronVonNeumann(gamma_outer=gamma, epsilon=epsilon, fit_intercept=False)
+    lengths, limits, last = [], [], None
+    for state in rounds(clf, data, 2000):
+        at = smoothed(state.inner)
+        q, alpha, p = state.q.coef, at.alpha.coef, at.answer.coef
+        if state.t != last:
+            last, far = state.t, distance_to_witnesses(A, q)
+            length = np.linalg.norm(A.T @ q)
+            limits.append(2 * np.sqrt(n) / state.delta * min(np.sqrt(2), length / radius))
+            lengths.append(0)
+        lengths[-1] += 1
+        mu, w = n * at.mu, A.T @ alpha
+        value = -(A @ w) @ p - 0.5 * mu * np.sum((p - q) ** 2) + 0.5 * w @ w
+        assert value >= -0.5 * mu * (far + 1e-6) ** 2 - 1e-12  # Lemma 9
+        if data.norm(at.p) < epsilon:
+            break
+    assert data.norm(at.p) < epsilon
+    assert all(m <= limit for m, limit in zip(lengths, limits, strict=True))
+    later = lengths[len(lengths) // 2 :]  # |q| is below |rho| by then: sqrt(n) / |rho| decides
+    assert max(later) <= 2 * np.sqrt(n) * gamma / radius
+
+
+@each_hard
+def test_lemma_8_where_a_separator_exists(kind, rng):
+    """L^q_mu(alpha) >= L(alpha) - mu, and SNKPVN separates within 2 sqrt(2 n) / rho rounds."""
+    X, y = kind(rng)
+    A, n, data = unit_rows(X, y), len(X), game(normalized(X), y)
+    rho = best_margin(X / np.linalg.norm(X, axis=1)[:, None], y, fit_intercept=False)
+    enough, last, endless = 2 * np.sqrt(2 * n) / rho, 0, PerceptronVonNeumann(gamma_outer=1e9)
+    for state in rounds(endless, data, int(enough) + 20):
+        at = smoothed(state.inner)
+        q, alpha, p = state.q.coef, at.alpha.coef, at.answer.coef
+        mu, w = n * at.mu, A.T @ alpha
+        value = -(A @ w) @ p - 0.5 * mu * np.sum((p - q) ** 2) + 0.5 * w @ w
+        assert value >= -(A @ w).min() + 0.5 * w @ w - mu - 1e-12
+        if (A @ w).min() <= 0:
+            last = at.k
+    assert last > 10
+    within(last, enough, "the last round without a separator")
+
+
+# Classical bounds of what the papers compare with.
+
+
+@each_hard
+def test_mistakes_and_rounds_of_perceptrons(kind, rng):
+    """Block and Novikoff: r^2 / gamma^2 for any misclassified rows, 1 / rho_2^2 on unit rows."""
+    X, y = kind(rng)
+    params = {"fit_intercept": False, "max_iter": 5000}
+    r, gamma = np.linalg.norm(X, axis=1).max(), best_margin(X, y, fit_intercept=False)
+    mistakes = fit(KernelPerceptron(**params), X, y).n_mistakes_
+    within(mistakes, (r / gamma) ** 2, "mistakes of Rosenblatt's perceptron")
+    params["stopping"] = "separation"
+    batch = fit(BatchPerceptron(**params), X, y)
+    within(batch.n_iter_, (r / gamma) ** 2, "rounds of the batch perceptron")
+    unit = X / np.linalg.norm(X, axis=1)[:, None]
+    rho = best_margin(unit, y, fit_intercept=False)
+    normalized_ones = [
+        fit(cls(normalize=True, **params), X, y)
+        for cls in (NormalizedKernelPerceptron, VonNeumannClassifier)
+    ]
+    for clf in normalized_ones:
+        within(clf.n_iter_, 1 / rho**2, f"rounds of {type(clf).__name__}")
+    assert all(clf.status_ == "separated" for clf in (batch, *normalized_ones))
+    assert min(mistakes, batch.n_iter_, *(clf.n_iter_ for clf in normalized_ones)) > 2
+
+
+@pytest.mark.parametrize("kind", [lopsided, thin])
+def test_mistakes_with_an_intercept(kind, rng):
+    """The same with pairs of rows, one of each class, which are differences of examples."""
+    X, y = kind(rng)
+    clf = fit(KernelPerceptron(max_iter=5000), X, y)
+    bound = (clf.certificate_.radius / best_margin(X, y, fit_intercept=True)) ** 2
+    within(clf.n_mistakes_, bound, "mistakes")
+    assert clf.n_mistakes_ > 10
+
+
+@each_hard
+@pytest.mark.parametrize("p", [2.0, 1.5, 1.2])
+def test_mistakes_of_the_lp_perceptron(p, kind, rng):
+    """Grove, Littlestone and Schuurmans: (q - 1) max |x|_q^2 / gamma^2, q - 1 = 1 / (p - 1)."""
+    X, y = kind(rng)
+    data, most = game(X, y, p), 0
+    least = np.sqrt(optimum(data, X, y, p).sum())  # 1 / gamma in units of the radius
+    for seed in range(3):
+        clf = LpPerceptron(p=p, fit_intercept=False, random_state=seed)
+        for state in rounds(clf, data, 300):
+            if data.margins(state.u).min() > 0:
+                break
+        most = max(most, state.u.coef.sum())
+    assert most > 10
+    within(most, least**2 / (p - 1), "mistakes")
+
+
+def test_von_neumann_where_nothing_separates(rng):
+    """Dantzig: |w_k| <= epsilon within 1 / epsilon^2 rounds; Epelman and Freund: the factor
+    sqrt(1 - rho^2) a round, hence (2 / rho^2) log(1 / epsilon) rounds."""
+    X, y, radius = surrounding(rng, 3)
+    data = game(normalized(X), y)
+    before = np.linalg.norm(unit_rows(X, y).mean(axis=0))
+    for k, state in enumerate(rounds(VonNeumannClassifier(), data, 300), start=1):
+        norm = data.norm(state.p)
+        assert norm <= 1 / np.sqrt(k)
+        assert norm <= before * np.sqrt(1 - radius**2) + 1e-12
+        before = norm
+    assert norm < 1e-2
