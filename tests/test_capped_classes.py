@@ -23,8 +23,7 @@ from marginsvm import (
     check_certificate,
 )
 from marginsvm.extend import softmax
-from marginsvm.problem.caps import ShareCaps
-from marginsvm.problem.rows import make_rows
+from marginsvm.problem.rows import make_rows, share_caps
 
 
 def assert_tampering_is_refused(clf, X, y):
@@ -139,7 +138,7 @@ def test_the_response_is_the_best_one(of, balanced, mu):
     codes = np.r_[np.arange(k), rng.integers(0, k, 50)]
     weights = None if seed % 2 else rng.integers(1, 4, len(codes)).astype(float)
     rows = make_rows(codes, k, balanced=balanced, weights=weights)
-    caps = ShareCaps.of(rows, 0.5).largest
+    caps = share_caps(rows, 0.5)
     margins = rows.margins(rng.standard_normal((len(codes), k)))
     found = softmax.below(caps).respond(rows, margins, mu)
     q, own = found.q, np.isinf(margins)
@@ -170,7 +169,7 @@ def test_with_a_small_share_it_is_the_softmax():
     for balanced in (True, False):
         rows = make_rows(codes, 4, balanced=balanced)
         margins = rows.margins(rng.standard_normal((60, 4)))
-        caps = ShareCaps.of(rows, 1e-9).largest
+        caps = share_caps(rows, 1e-9)
         one, other = (
             softmax.below(caps).respond(rows, margins, 0.2),
             softmax.respond(rows, margins, 0.2),

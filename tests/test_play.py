@@ -9,10 +9,8 @@ from scipy.optimize import minimize
 from marginsvm.fit import Algorithm, Candidate, Progress, Stopping, play
 from marginsvm.fit.confirm import confirm, least_loss
 from marginsvm.fit.progress import History, Line
-from marginsvm.problem.adapter import LinearAdapter
-from marginsvm.problem.caps import ShareCaps
+from marginsvm.problem.adapter import LinearAdapter, Vector
 from marginsvm.problem.rows import make_rows
-from marginsvm.problem.vector import Vector
 
 
 def problem(C=np.inf):
@@ -146,7 +144,7 @@ WEIGHTS = np.array([1.0, 2.0])
 def of(C=1.0, nu=None, weights=WEIGHTS, loss="squared_hinge"):
     rows = make_rows(np.array([1, 0]), 2, balanced=False, weights=weights)
     data = LinearAdapter(np.eye(2), rows, C)
-    data = data if nu is None else data.below(ShareCaps.of(rows, nu))
+    data = data if nu is None else data.with_share(nu)
     return data.with_hinge_loss() if loss == "hinge" else data
 
 

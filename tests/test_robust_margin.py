@@ -30,8 +30,7 @@ from marginsvm.fit import Stopping, play
 from marginsvm.papers.accelerated import AcceleratedPlay
 from marginsvm.papers.momentum import Momentum
 from marginsvm.problem.adapter import LinearAdapter
-from marginsvm.problem.caps import ShareCaps
-from marginsvm.problem.rows import make_rows
+from marginsvm.problem.rows import make_rows, share_caps
 
 WITH_NU = [
     MomentumMarginClassifier,
@@ -66,7 +65,7 @@ def robust_margin(clf, X, y, nu, weight=None):
 
 def rows_and_caps(y, nu, *, balanced=True, weights=None):
     rows = make_rows((y > 0).astype(int), 2, balanced=balanced, weights=weights)
-    return rows, ShareCaps.of(rows, nu).largest
+    return rows, share_caps(rows, nu)
 
 
 def best_by_slsqp(X, y, caps, *, balanced=True):
@@ -297,7 +296,7 @@ def test_rates_are_those_of_the_share(nu):
     """The share takes the place of a single row: ln(1 / nu) that of ln n."""
     X, y = data(1, n=200, shift=1.2)
     rows, _ = rows_and_caps(y, nu)
-    problem = LinearAdapter(X, rows).below(ShareCaps.of(rows, nu))
+    problem = LinearAdapter(X, rows).with_share(nu)
     peer = NuSVC(kernel="linear", nu=nu - 1e-9, tol=1e-10).fit(X, y)
     best, far = robust_margin(peer, X, y, nu) / problem.radius, np.log(1.0 / nu)
     for t in (1, 2, 5, 20, 200):
@@ -478,6 +477,6 @@ def test_other_gradients(gradient, reached):
 
 def test_a_response_without_caps_is_none_of_these():
     rows, _ = rows_and_caps(np.array([1, -1]), 0.5)
-    problem = LinearAdapter(np.eye(2), rows).below(ShareCaps.of(rows, 0.5))
+    problem = LinearAdapter(np.eye(2), rows).with_share(0.5)
     with pytest.raises(ValueError, match="nu caps the weights"):
         problem.respond(problem.zeros(), 1.0, logistic)

@@ -19,11 +19,11 @@ import warnings
 import numpy as np
 import scipy.sparse as sp
 from _sets import load, standardised
+from scipy.optimize import linprog
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC, LinearSVC
 
 from marginsvm import MaxMarginClassifier, check_certificate
-from marginsvm.problem.capped_offsets import best_capped_offsets
 
 SETS = {
     "linear": ["svmguide1", "german_numer_scale", "mushrooms", "a9a", "usps", "rcv1_ccat_small"],
@@ -101,7 +101,14 @@ def objective_of_classes(W, X, y, C):
     scores, each = X @ W.T, np.arange(len(y))
     margins = scores[each, codes][:, None] - scores
     margins[each, codes] = np.inf
-    b, _ = best_capped_offsets(margins, codes, np.full(len(y), C), 1.0)
+    n, k = scores.shape
+    i, j = np.nonzero(np.isfinite(margins))
+    r = np.arange(len(i))
+    rows = sp.coo_array((np.ones(len(r)), (r, codes[i])), (len(r), k + n))
+    rows -= sp.coo_array((np.ones(len(r)), (r, j)), (len(r), k + n))
+    rows += sp.coo_array((np.ones(len(r)), (r, k + i)), (len(r), k + n))
+    free, costs = [(None, None)] * k + [(0, None)] * n, np.repeat([0.0, 1.0], [k, n])
+    b = linprog(costs, -rows.tocsr(), margins[i, j] - 1.0, bounds=free).x[:k]
     least = (margins + b[codes][:, None] - b).min(axis=1)
     return 0.5 * np.vdot(W, W) + C * np.maximum(0.0, 1.0 - least).sum()
 

@@ -41,6 +41,7 @@ FLOATS = Floats()
 BELOW = 1.0 - 2.0**-44
 # Norm of what weights combine to (in radii) above which fewer rows are tried before them.
 ROUGH = 1e-9
+SAME_LENGTH = 1e-12  # difference of squared norms, relative to the largest, that is rounding
 # Numbers of rows that are written out in search of weights under which they cancel; features with
 # which NNLS takes seconds; and the price of weights that do not balance, in that search.
 WRITTEN_OUT, MANY_FEATURES, STIFF = 2**22, 1000, 1e4
@@ -266,7 +267,7 @@ def _candidates(qp: QuadraticProgram, alpha: Array) -> Iterator[Array]:
     if not rough:
         yield alpha
     # few rows cannot have all the weight of a share
-    for find in (equal_examples, on_few_rows) if qp.hard else ():
+    for find in ((lambda qp, _: equal_examples(qp)), on_few_rows) if qp.hard else ():
         found = find(qp, alpha)
         if found is not None:
             yield found
@@ -274,17 +275,20 @@ def _candidates(qp: QuadraticProgram, alpha: Array) -> Iterator[Array]:
         yield alpha
 
 
-def equal_examples(qp: QuadraticProgram, alpha: Array) -> Array | None:
-    """Weights of 1/2 on two equal examples of different classes."""
-    n = qp.examples.n
+def equal_examples(qp: QuadraticProgram) -> Array | None:
+    """Weights of 1/2 on two equal examples of different classes, which must be in memory."""
     codes = qp.codes if qp.codes is not None else (qp.sign > 0).astype(int)
-    if not qp.by_margins or codes.min() == codes.max():
+    lengths = qp.examples.squared_norms
+    order = np.argsort(lengths)
+    near = np.diff(lengths[order]) <= SAME_LENGTH * np.abs(lengths).max()
+    alike = np.sort(order[np.append(near, False) | np.append(False, near)])
+    if not qp.by_margins or not len(alike) or not getattr(qp.examples.X, "in_memory", True):
         return None
-    X, factor, _ = qp.examples.given(np.arange(n))
+    X, factor, _ = qp.examples.given(alike)
     first: dict[Any, int] = {}
-    for i, key in enumerate(keys_of(X)):
-        other = first.setdefault(key, i)
-        if codes[other] != codes[i] and factor[other] == factor[i]:
+    for i, key, times in zip(alike, keys_of(X), factor, strict=True):
+        other = first.setdefault((key, times), i)
+        if codes[other] != codes[i]:
             q = np.zeros(qp.shape)
             if qp.codes is None:
                 q[[i, other]] = 0.5

@@ -22,12 +22,12 @@ from marginsvm.problem.kernels import Gram, Kernel, distinct
 from marginsvm.problem.matrix import as_matrix
 from marginsvm.problem.norms import LpNorm
 from marginsvm.problem.quadratic_program import (
+    ProblemSpec,
     QuadraticProgram,
     classification,
     one_class,
     regression,
 )
-from marginsvm.problem.spec import ProblemSpec
 
 
 def class_weights(class_weight: Any, y: Array, sample_weight: Array) -> Array:

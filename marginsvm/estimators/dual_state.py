@@ -39,7 +39,7 @@ from marginsvm.fit.play import Outcome, begin
 from marginsvm.fit.progress import Confirmed
 from marginsvm.fit.stopping import NEGLIGIBLE
 from marginsvm.problem.adapter import KernelMatrixAdapter
-from marginsvm.problem.spec import ProblemSpec
+from marginsvm.problem.quadratic_program import ProblemSpec
 from marginsvm.problem.threads import single_threaded_blas
 
 __all__ = ["CallbackSupportMixin", "with_callbacks"]

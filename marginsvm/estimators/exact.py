@@ -14,6 +14,7 @@ import numpy as np
 from scipy.linalg import cho_solve
 from scipy.linalg.lapack import dpstrf
 
+from marginsvm._cached import cached_property
 from marginsvm._typing import Array
 from marginsvm.certificate import proof as proofs
 from marginsvm.certificate.bounded import lowest_values
@@ -23,11 +24,9 @@ from marginsvm.fit.confirm import confirm, prove_intervals, prove_overlap, vanis
 from marginsvm.fit.interrupts import let_interrupts_through
 from marginsvm.fit.play import OnRound, Outcome, begin
 from marginsvm.fit.progress import Confirmed
-from marginsvm.problem.adapter import KernelMatrixAdapter
-from marginsvm.problem.programs import programs_of
+from marginsvm.problem.adapter import KernelMatrixAdapter, Predictor, programs_of
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.rows import OutputRows, output_rows
-from marginsvm.problem.vector import Predictor
 from marginsvm.solvers.solution import Monitor
 from marginsvm.solvers.solution import Progress as SolverProgress
 from marginsvm.solvers.solve import refuse_what_cannot_fit, solve
@@ -304,9 +303,8 @@ class _Fit:
             known = proofs.prove(now.qp, now.w, now.f, now.alpha)
             return None if known.gap <= self.stopping.tol or self.left < 0 else self.tol
         hopeless = now.qp.game and vanishing(self.problem) ** 2 >= -2.0 * now.D
-        if now.qp.game and now.qp.hard and now.P >= 0.0 and self.problem.meeting is not None:
-            alpha = self.problem.meeting.coef / self.problem.rows.unit**2
-            self.points[self.part], hopeless = Point(now.w, now.f, alpha), True
+        if now.qp.game and now.qp.hard and now.P >= 0.0 and self.equal_examples is not None:
+            self.points[self.part], hopeless = Point(now.w, now.f, self.equal_examples), True
         if not (reached or hopeless) or n_iter < self.next_proof:
             return self.tol
         self.status = self.proved() or ""
@@ -314,6 +312,11 @@ class _Fit:
         if reached:
             self.left, self.tol = self.left - 1, 0.1 * self.tol
         return None if self.left < 0 else self.tol
+
+    @cached_property
+    def equal_examples(self) -> Array | None:
+        """Weights on two equal examples of different classes, which nothing separates."""
+        return proofs.equal_examples(self.programs[0])
 
     def bounds(self, qp: QuadraticProgram) -> tuple[float, float]:
         """Bounds on the margin (in radii), which are one over norms."""

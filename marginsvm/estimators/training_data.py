@@ -42,13 +42,12 @@ from marginsvm.problem.adapter import (
     LinearAdapter,
     NotFinite,
 )
-from marginsvm.problem.caps import HingeCaps, ShareCaps
 from marginsvm.problem.kernels import Kernel
 from marginsvm.problem.matrix import FLOAT64, as_matrix, canonical, inverse, is_foreign, on_host
 from marginsvm.problem.norms import LpNorm
+from marginsvm.problem.quadratic_program import ProblemSpec
 from marginsvm.problem.responses import below
-from marginsvm.problem.rows import Intervals, OutputRows, Rows, make_rows
-from marginsvm.problem.spec import ProblemSpec
+from marginsvm.problem.rows import Intervals, OutputRows, Rows, make_rows, share_caps
 
 
 def kernel_with(estimator: Any, gamma: float) -> Kernel:
@@ -267,23 +266,19 @@ class TrainingSet:
 
     def problem(self, spec: ProblemSpec, requires: Requirements) -> KernelMatrixAdapter:
         """Make the problem of an algorithm, with capped weights by ``nu``, or with its loss."""
-        if spec.nu is not None:
-            caps = self._caps(spec.nu, spec.C, requires)
-            return self._problem(spec, requires).below(caps)
-        problem = self._problem(spec, requires)
-        return problem.with_hinge_loss() if spec.slack_is_linear else problem
-
-    def _caps(self, nu: float, C: float, requires: Requirements) -> ShareCaps:
-        """Caps of the weights by ``nu``; refuse parameters and responses that it cannot go with."""
-        if np.isfinite(C):
+        nu = spec.nu
+        if nu is None:
+            problem = self._problem(spec, requires)
+            return problem.with_hinge_loss() if spec.slack_is_linear else problem
+        if spec.is_soft:
             raise ValueError(
-                f"nu={nu:g} is a soft margin by itself, in place of C, but C={C:g}: leave C=inf, "
-                "or set nu=None"
+                f"nu={nu:g} is a soft margin by itself, in place of C, but C={spec.C:g}: leave "
+                "C=inf, or set nu=None"
             )
-        caps = ShareCaps.of(self.rows, nu)
+        upper = share_caps(self.rows, nu)
         for response in requires.responses or ():
-            below(response, caps.largest)  # raises an error if it has no form for capped weights
-        return caps
+            below(response, upper)  # raises an error if it has no form for capped weights
+        return self._problem(spec, requires).with_share(nu)
 
     def _problem(self, spec: ProblemSpec, requires: Requirements) -> KernelMatrixAdapter:
         """Choose the adapter for the kernel."""
@@ -485,20 +480,12 @@ class IntervalSet:
         if not spec.slack_is_linear:
             return problem
         # of all weights, a share of 1 is none: the tube of width 0 is best, among others
-        return self._capped(problem, None if spec.nu == 1.0 else spec.nu)
+        return problem.with_hinge_loss(None if spec.nu == 1.0 else spec.nu, self.units)
 
     @property
     def unit(self) -> float:
         """The largest of the units."""
         return float(self.units.max())
-
-    def _capped(
-        self, problem: LinearAdapter | GramAdapter, nu: float | None
-    ) -> LinearAdapter | GramAdapter:
-        """The problem in which slack costs its size: in larger units of y, it costs less."""
-        if problem.slack is None:
-            return problem
-        return problem.below(HingeCaps.of(problem.rows, problem.slack * self.units, nu))
 
     def embed(self, q: Array) -> sp.csr_array:
         """Weights on the rows, as a sparse array with one row for each given example."""
@@ -600,8 +587,8 @@ def _in_units(
     origin = np.zeros(outputs)
     if spec.intercept_is_free:
         origin = np.asarray(0.5 * intervals.low.min(axis=0) + 0.5 * intervals.high.max(axis=0))
-        intervals = intervals.moved(-origin)
-    intervals = intervals.widened(epsilon) if epsilon else intervals
+        intervals = intervals.moved(-origin, -origin)
+    intervals = intervals.moved(-epsilon, epsilon) if epsilon else intervals
     sizes = np.broadcast_to(intervals.size, outputs)
     if spec.outputs_are_apart:
         sizes = np.maximum(np.abs(intervals.low), np.abs(intervals.high)).max(axis=0)

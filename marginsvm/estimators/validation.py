@@ -23,7 +23,7 @@ from marginsvm._typing import Array
 from marginsvm.estimators.inputs import as_objects
 from marginsvm.problem.matrix import as_matrix
 from marginsvm.problem.norms import LpNorm, SignedNorm
-from marginsvm.problem.spec import ProblemSpec
+from marginsvm.problem.quadratic_program import ProblemSpec
 
 # Side of the squares (0.5 MB in float64) in which a matrix and its mirror image are compared: two
 # of them stay in cache.

@@ -9,9 +9,8 @@ from typing import Any
 
 from marginsvm.fit.candidate import Candidate
 from marginsvm.fit.progress import Confirmed, Progress
-from marginsvm.problem.adapter import BestResponse, ColumnPlan, KernelMatrixAdapter
+from marginsvm.problem.adapter import BestResponse, ColumnPlan, KernelMatrixAdapter, Predictor
 from marginsvm.problem.responses import Response
-from marginsvm.problem.vector import Predictor
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.problem.vector import Predictor, Vector
+from marginsvm.problem.adapter import Predictor, Vector
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,10 @@ from marginsvm.certificate import proof as proofs
 from marginsvm.certificate.proof import Proof, refuted, with_weights
 from marginsvm.fit.algorithm import Algorithm
 from marginsvm.fit.progress import Confirmed, Progress
-from marginsvm.problem.adapter import KernelMatrixAdapter
-from marginsvm.problem.caps import ShareCaps
-from marginsvm.problem.programs import predictor_of, programs_of
+from marginsvm.problem.adapter import KernelMatrixAdapter, Predictor, predictor_of, programs_of
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.responses import Weights, softmax
 from marginsvm.problem.rows import Rows, output_rows
-from marginsvm.problem.vector import Predictor
 
 # Norm of a model over its mass (in radii) below which it is all rounding: its rows cancel.
 NOTHING_LEFT = 1e-13
@@ -105,8 +102,8 @@ def _published(
 
 def best_offsets(problem: KernelMatrixAdapter, margins: Array) -> Array:
     """Class offsets that are best for these margins."""
-    if isinstance(problem.caps, ShareCaps):
-        return problem.caps.offsets(problem.rows, margins)
+    if problem.upper is not None:
+        return softmax.below(problem.upper).respond(problem.rows, margins, 0.0).offsets
     return problem.rows.best_offsets(problem.rows.group_min(margins))
 
 

@@ -218,8 +218,8 @@ def _check(
     last = n == stopping.max_iter or progress.settled
     wait = before if status == "no_margin" else before // 10  # a proof takes longer
     promising = status is not None and (n > before + wait or last)
-    is_soft = (problem.slack is not None or problem.caps is not None) and stopping.goal != "rounds"
-    hopeful = is_soft and n >= before + before // 4 + _UNPROMISED
+    is_soft = np.isfinite(problem.C) or problem.nu is not None
+    hopeful = is_soft and stopping.goal != "rounds" and n >= before + before // 4 + _UNPROMISED
     if not (promising or hopeful or stopping.stalled(progress)):
         return None, progress
     bounds = confirm(algorithm, problem, progress)

@@ -13,9 +13,8 @@ from marginsvm._cached import cached_property
 from marginsvm._typing import Array
 from marginsvm.certificate.proof import FLOATS, Proof
 from marginsvm.fit.candidate import Candidate
-from marginsvm.problem.adapter import KernelMatrixAdapter
+from marginsvm.problem.adapter import KernelMatrixAdapter, Predictor
 from marginsvm.problem.rows import Intervals, OutputRows
-from marginsvm.problem.vector import Predictor
 
 # Difference of two entries of a vector per unit of its mass (in radii) that no rounding makes: it
 # shows that a warm start was given other data.

@@ -25,9 +25,8 @@ from marginsvm.estimators.parameters import (
 )
 from marginsvm.estimators.results import Fitted
 from marginsvm.fit import Algorithm, Candidate, Requirements
-from marginsvm.problem.adapter import CACHE_SIZE, ColumnPlan, KernelMatrixAdapter
+from marginsvm.problem.adapter import CACHE_SIZE, ColumnPlan, KernelMatrixAdapter, Vector
 from marginsvm.problem.intercepts import balancing_offsets, shifted_table
-from marginsvm.problem.vector import Vector
 from marginsvm.schedules import MOMENTA, STEPS, Schedule, momentum_at, resolve, step_at, theory_step
 
 GUESSED_DRAWS = 16  # columns computed together where the next draws can be guessed

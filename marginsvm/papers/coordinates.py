@@ -18,9 +18,8 @@ import numpy as np
 
 from marginsvm._compiling import compiled, parts
 from marginsvm._typing import Array
-from marginsvm.problem.adapter import DENSE, SPARSE, KernelMatrixAdapter
+from marginsvm.problem.adapter import DENSE, SPARSE, KernelMatrixAdapter, Vector
 from marginsvm.problem.rows import intervals_of
-from marginsvm.problem.vector import Vector
 
 DUAL, DESCENT, PERCEPTRON = 0, 1, 2
 _LEAST_EXCESS = 1e-3  # multiple of s that v has in excess, below which s is written anew

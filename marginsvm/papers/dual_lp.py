@@ -22,9 +22,8 @@ from marginsvm.estimators.parameters import (
 )
 from marginsvm.fit import Algorithm, Candidate, Progress, Requirements
 from marginsvm.papers.dual_newton import Newton, working_set
-from marginsvm.problem.adapter import KernelMatrixAdapter
+from marginsvm.problem.adapter import KernelMatrixAdapter, Predictor, Vector
 from marginsvm.problem.rows import Rows, intervals_of
-from marginsvm.problem.vector import Predictor, Vector
 
 # Epochs after which the acceleration begins again, times 1, 2, 1, 4, 1, 2, 1, 8 and so on: the
 # powers of two of Fercoq and Qu, by which the rate is linear without knowing the strong

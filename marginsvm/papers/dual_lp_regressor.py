@@ -27,11 +27,16 @@ from marginsvm.fit import Algorithm, Candidate, Progress, Stopping
 from marginsvm.fit.confirm import prove_intervals
 from marginsvm.fit.progress import Confirmed
 from marginsvm.papers.dual_lp import DualLp, DualLpState
-from marginsvm.problem.adapter import KernelMatrixAdapter
-from marginsvm.problem.programs import predictor_of, programs_of, weights_of
+from marginsvm.problem.adapter import (
+    KernelMatrixAdapter,
+    Predictor,
+    Vector,
+    predictor_of,
+    programs_of,
+    weights_of,
+)
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.rows import intervals_of
-from marginsvm.problem.vector import Predictor, Vector
 
 # Growth of the bound on the norm that calls for another try to prove infeasibility.
 LONGER_BOUND = 1.25

@@ -17,9 +17,8 @@ from scipy.optimize import brentq
 
 from marginsvm._typing import Array
 from marginsvm.fit.interrupts import let_interrupts_through
-from marginsvm.problem.adapter import KernelMatrixAdapter
+from marginsvm.problem.adapter import KernelMatrixAdapter, Vector
 from marginsvm.problem.rows import intervals_of
-from marginsvm.problem.vector import Vector
 
 _LEAST_ADDED = 100  # a working set gains as many rows as it has, or this many
 _MOST_ROWS = 2500  # rows of a working set, whose matrices take 200 MB

@@ -20,9 +20,8 @@ from marginsvm.estimators.parameters import (
     with_parameters,
 )
 from marginsvm.fit import Algorithm, Candidate, Requirements, measured
-from marginsvm.problem.adapter import BestResponse, KernelMatrixAdapter
+from marginsvm.problem.adapter import BestResponse, KernelMatrixAdapter, Vector
 from marginsvm.problem.responses import Response, logistic, softmax
-from marginsvm.problem.vector import Vector
 from marginsvm.schedules import (
     MOMENTA,
     NORMS,

@@ -25,10 +25,9 @@ from marginsvm.estimators.results import Fitted
 from marginsvm.fit import Algorithm, Candidate, Progress, Requirements, Stopping
 from marginsvm.fit.stopping import NEGLIGIBLE
 from marginsvm.papers.dual_lp import Pocket, draw, draw_seed, weighted_pocket
-from marginsvm.problem.adapter import BestResponse, KernelMatrixAdapter
+from marginsvm.problem.adapter import BestResponse, KernelMatrixAdapter, Predictor, Vector
 from marginsvm.problem.responses import Weights, WorstRow, worst_row
 from marginsvm.problem.rows import Rows
-from marginsvm.problem.vector import Predictor, Vector
 
 LATELY = 1e-6  # of all the mass: the difference of two vectors keeps ten digits
 

@@ -21,9 +21,8 @@ from marginsvm.estimators.parameters import (
 from marginsvm.estimators.results import Fitted
 from marginsvm.fit import Algorithm, Candidate, Stopping
 from marginsvm.papers.accelerated import AcceleratedPlay, AcceleratedState
-from marginsvm.problem.adapter import KernelMatrixAdapter
+from marginsvm.problem.adapter import KernelMatrixAdapter, Predictor, Vector
 from marginsvm.problem.responses import Euclidean
-from marginsvm.problem.vector import Predictor, Vector
 
 
 @dataclass(frozen=True)

@@ -7,24 +7,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from marginsvm._cached import cached_property
-from marginsvm._rounding import LONG, UNIT
+from marginsvm._rounding import UNIT
 from marginsvm._typing import Array
-from marginsvm.problem.caps import HingeCaps, ShareCaps
 from marginsvm.problem.design import Design, mean_of
-from marginsvm.problem.kernels import CACHE_SIZE, ColumnCache, Gram, distinct
-from marginsvm.problem.matrix import FLOAT32, FLOAT64, Dense, Matrix, as_matrix, on_host, support_of
+from marginsvm.problem.kernels import CACHE_SIZE, ColumnCache, Gram
+from marginsvm.problem.matrix import FLOAT32, FLOAT64, Dense, Matrix, as_matrix, support_of
 from marginsvm.problem.norms import LpNorm
-from marginsvm.problem.overlapping import SAME_FINGERPRINT, meeting_rows
+from marginsvm.problem.quadratic_program import QuadraticProgram, classification, regression
 from marginsvm.problem.responses import Response, Softmax, Weights, below, softmax
-from marginsvm.problem.rows import Rows, output_rows
+from marginsvm.problem.rows import OutputRows, Rows, share_caps
 from marginsvm.problem.threads import single_threaded_blas
-from marginsvm.problem.vector import Predictor, Vector
 
 # Sizes (units of x) whose squares neither overflow nor vanish; and those of float32.
 LARGEST_NORM, LARGEST_FLOAT32 = 1e152, 1e35
@@ -37,9 +35,105 @@ WORTH_LOADING = 2**25  # bytes of examples that are worth loading compiled loops
 # A squared norm below minus this, relative to the mass squared and the largest kernel value, is no
 # rounding, not even of float32, of a combination of rows: the kernel has negative eigenvalues.
 NEGATIVE = 1e-5
+LARGEST_COST = 1e100  # of slack (in radii): squares of sums of such weights still are numbers
 EXAMINED = 500  # examples whose kernel matrix is searched for negative eigenvalues: 0.1 s
 ROUNDINGS = 16  # of a kernel value; an eigenvalue of n examples may be off by n times as much
 DENSE, SPARSE, GRAM = 0, 1, 2
+
+AnyPredictor = TypeVar("AnyPredictor", bound="Predictor")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Predictor:
+    """A predictor in feature space, which may be no combination of rows.
+
+    Predictors are added and scaled as in the formulas of papers.
+
+    Attributes
+    ----------
+    image : ndarray
+        The predictor in feature space; with p other than 2, the vector whose mirror image it is
+        (see :class:`marginsvm.problem.norms.LpNorm`); with a kernel, its scores on all examples.
+    coef : ndarray
+        The extra coordinates that a soft margin adds, one for each row, in which only that row
+        has an entry: each divided by this entry, as in the coefficients of a combination of rows.
+        With a kernel, the coefficients of the rows, of which every predictor is a combination.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginsvm.problem.adapter import Predictor
+    >>> a, b = (Predictor(row, np.zeros(2)) for row in np.eye(2))
+    >>> 0.5 * (a + b)
+    Predictor(image=array([0.5, 0.5]), coef=array([0., 0.]))
+    """
+
+    __array_ufunc__ = None  # NumPy leaves the product of a number and a predictor to __rmul__
+
+    image: Array
+    coef: Array
+
+    def __add__(self: AnyPredictor, other: AnyPredictor) -> AnyPredictor:
+        return _kind(self, other)(self.image + other.image, self.coef + other.coef)
+
+    def __sub__(self: AnyPredictor, other: AnyPredictor) -> AnyPredictor:
+        return _kind(self, other)(self.image - other.image, self.coef - other.coef)
+
+    def __mul__(self, factor: float) -> Self:
+        return type(self)(factor * self.image, factor * self.coef)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, divisor: float) -> Self:
+        return type(self)(self.image / divisor, self.coef / divisor)
+
+    def copy(self) -> Self:
+        """Copy with new arrays, for loops that change coordinates in place."""
+        return type(self)(self.image.copy(), self.coef.copy())
+
+    def has_shape_of(self, other: Predictor) -> bool:
+        """Whether the two may be added."""
+        return self.image.shape == other.image.shape and self.coef.shape == other.coef.shape
+
+    def largest_entry(self) -> float:
+        """Largest absolute value in both parts."""
+        return max(float(np.abs(part).max(initial=0.0)) for part in (self.image, self.coef))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Vector(Predictor):
+    """``A^T c``, a combination of rows, together with its coefficients c.
+
+    Both parts are linear in c. So sums and multiples of vectors come with their coefficients, which
+    prove the upper bound.
+
+    Attributes
+    ----------
+    image : ndarray
+        ``A^T c`` in feature space; with a kernel, its scores on all examples.
+    coef : ndarray
+        Coefficients c, of either sign in regressions, else not negative: one for each row or, where
+        the examples are on other machines, one for each best response so far, of which the vector
+        is a combination.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginsvm.problem.adapter import Vector
+    >>> a, b = (Vector(row, row) for row in np.eye(2))
+    >>> 0.5 * (a + b)
+    Vector(image=array([0.5, 0.5]), coef=array([0.5, 0.5]))
+    """
+
+    @property
+    def mass(self) -> float:
+        """Sum of the coefficients (dimensionless)."""
+        return float(self.coef.sum())
+
+
+def _kind(one: Predictor, other: Predictor) -> Any:
+    """Type of a sum, which is a combination of rows only if both terms are."""
+    return type(one) if isinstance(other, type(one)) else Predictor
 
 
 class NotFinite(ValueError):  # noqa: N818 - of examples
@@ -166,7 +260,7 @@ class KernelMatrixAdapter(ABC):
     does it depend on whether X is sparse or in files, or on whether there is a kernel.
 
     Rows are divided by the largest of their norms, and A is the matrix that has them as its rows. A
-    vector is ``A^T c`` for coefficients c, see :class:`marginsvm.problem.vector.Vector`; it stands
+    vector is ``A^T c`` for coefficients c, see :class:`marginsvm.problem.adapter.Vector`; it stands
     for a predictor as well. What an algorithm calls:
 
     ========================================  =====================================================
@@ -215,8 +309,13 @@ class KernelMatrixAdapter(ABC):
     ridge : ndarray of shape rows.shape or None
         Added to the squared norms of the rows: each has a slack coordinate of its own. A row of
         weight m stands for m equal ones; it has a ridge that is m times smaller.
-    upper : ndarray of shape (n_examples,) or None
-        Upper bounds of the weights, where these sum to 1; None: there are none.
+    nu, upper : float or None, ndarray of shape (n_examples,) or None
+        Share of the examples whose mean margin counts, and the upper bounds of their weights, which
+        sum to 1. Of intervals: share of the examples outside, at most.
+    loss : str
+        What slack costs: ``"squared_hinge"`` or ``"hinge"``.
+    costs : float or ndarray of shape (n_outputs,)
+        C in the units of each output.
     precision : dtype
         Floating-point type in which rounds compute.
     work : Work
@@ -237,10 +336,11 @@ class KernelMatrixAdapter(ABC):
 
     examples: Any
     design: Design | None = None
-    caps: ShareCaps | HingeCaps | None = None
+    nu: float | None = None
+    loss = "squared_hinge"
+    costs: float | Array
     models: dict[Any, Any]
     precision: Any = FLOAT64
-    output_axis: int  # of images
     work: Work
 
     def __init__(
@@ -280,7 +380,7 @@ class KernelMatrixAdapter(ABC):
 
     def _soften(self, C: float) -> None:
         """Set C and the ridge; the radius stays."""
-        self.C, self.ridge = C, None
+        self.C, self.costs, self.ridge = C, C, None
         if np.isfinite(C):
             weights = np.ones(1) if self.rows.weights is None else self.rows.weights
             ridge = 0.5 / C / self.radius / (weights * self.radius)
@@ -296,7 +396,7 @@ class KernelMatrixAdapter(ABC):
     @property
     @abstractmethod
     def image_shape(self) -> tuple[int, ...]:
-        """Shape of the image of a vector, see :class:`~marginsvm.problem.vector.Vector`."""
+        """Shape of the image of a vector, see :class:`~marginsvm.problem.adapter.Vector`."""
 
     @abstractmethod
     def _adjoint(self, V: Array, precise: bool) -> Array:
@@ -331,47 +431,13 @@ class KernelMatrixAdapter(ABC):
         """Fields of the layout that depend on how the examples lie in memory."""
 
     @abstractmethod
-    def length(self, w: Predictor) -> float:
-        """Norm of a vector as a predictor, without a ridge."""
-
-    @abstractmethod
     def margin_error(self, w: Predictor) -> float:
         """Estimate of the rounding of margins of a vector in float64."""
-
-    @abstractmethod
-    def given(self, examples: Array) -> tuple[Any, Array, bool] | None:
-        """Some examples as they were given, what they were divided by, and whether there is an
-        intercept.
-        """
-
-    @abstractmethod
-    def fingerprints(self) -> Array | None:
-        """A number for each example that equal ones share up to rounding; None: not looked for."""
 
     @property
     def slack(self) -> Array | None:
         """Squares of the slack coordinates, of the shape of margins; None: a hard margin."""
         return self.ridge
-
-    @property
-    def width(self) -> float:
-        """Numbers in a row that is written out, without slack; infinite where it cannot be."""
-        return np.inf
-
-    @cached_property
-    def meeting(self) -> Vector | None:
-        """Two rows that cancel, see ``meeting_rows``; the first call takes a pass."""
-        return meeting_rows(self)
-
-    @property
-    def loss(self) -> str:
-        """What slack costs: ``"squared_hinge"`` or, with caps on weights, ``"hinge"``."""
-        return "squared_hinge" if self.caps is None else "hinge"
-
-    @property
-    def nu(self) -> float | None:
-        """Share of the examples whose mean margin is maximised; None: it is no such problem."""
-        return None if self.caps is None else self.caps.nu
 
     # Vectors.
 
@@ -492,9 +558,8 @@ class KernelMatrixAdapter(ABC):
     def _copied(self) -> Self:
         """A copy without what is kept; what a subclass computes of the examples stays."""
         other = copy(self)
-        other.upper, other.caps, other.models = None, None, {}
-        for kept in ("_layout", "meeting"):
-            vars(other).pop(kept, None)
+        other.upper, other.nu, other.loss, other.models = None, None, "squared_hinge", {}
+        vars(other).pop("_layout", None)
         return other
 
     def softened(self, C: float) -> Self:
@@ -506,24 +571,34 @@ class KernelMatrixAdapter(ABC):
         other._soften(C)
         return other
 
-    def below(self, caps: ShareCaps | HingeCaps) -> Self:
-        """The problem without slack, and with weights that are at most these."""
+    def with_share(self, nu: float) -> Self:
+        """The problem of the mean margin of a share of the examples, see ``share_caps``."""
         other = self._copied()
-        other.ridge, other.upper, other.caps = None, caps.largest, caps
+        other.ridge, other.nu, other.upper = None, nu, share_caps(self.rows, nu)
         return other
 
-    def with_hinge_loss(self) -> Self:
-        """The problem in which slack costs C times its size, and not times its square."""
-        return self if self.ridge is None else self.below(HingeCaps.of(self.rows, self.ridge))
+    def with_hinge_loss(self, nu: float | None = None, units: float | Array = 1.0) -> Self:
+        """The problem in which slack costs C times its size, and not times its square.
 
-    def alone(self, j: int) -> Self:
-        """The problem of one output, in the same units."""
+        Parameters
+        ----------
+        nu : float or None
+            Of intervals: what is outside of the narrowest that this share leaves is slack.
+        units : float or ndarray of shape (n_outputs,)
+            Of the outputs: in larger ones, slack costs less.
+        """
+        if self.ridge is None:
+            return self
+        with np.errstate(over="ignore", divide="ignore"):
+            largest = float((0.5 * self.rows.unit**2 / (self.ridge * units)).max())
+        if not largest <= LARGEST_COST:
+            raise ValueError(
+                f"C and sample weights times squared norms come to {largest:.3g}, and loss="
+                f"'hinge' computes with {LARGEST_COST:g} at most: scale X, or choose a smaller C"
+            )
         other = self._copied()
-        other.rows = output_rows(self.rows).output(j)
-        other.n_rows = other.rows.n_rows
-        other._soften(self.C if self.ridge is not None else np.inf)
-        other.C = self.C
-        return other.below(self.caps.output(j)) if isinstance(self.caps, HingeCaps) else other
+        other.ridge, other.loss, other.nu, other.costs = None, "hinge", nu, self.C / units
+        return other
 
     def flaw(self) -> str:
         """A known defect of the data that makes margins meaningless, with advice; else empty."""
@@ -553,7 +628,6 @@ class LinearAdapter(KernelMatrixAdapter):
 
     examples: Design
     design: Design
-    output_axis = 0
 
     def __init__(
         self,
@@ -688,40 +762,12 @@ class LinearAdapter(KernelMatrixAdapter):
             "stride": 1,
         }
 
-    def length(self, w: Predictor) -> float:
-        norm = self.norm_of_predictors
-        return norm.length(norm.mirror(w.image).ravel())
-
     def margin_error(self, w: Predictor) -> float:
-        design, offset = self.design, 0.0
+        design, norm, offset = self.design, self.norm_of_predictors, 0.0
         if design.centre is not None:
             offset = float(np.sqrt(design.centre @ design.centre)) / self.radius
         error = UNIT * (design.additions[0] + 8) + design.rounding
-        return error * (1.0 + 2.0 * offset) * self.length(w)
-
-    @property
-    def width(self) -> float:
-        return float(np.prod(self.image_shape))
-
-    def fingerprints(self) -> Array | None:
-        lengths, X = np.sort(self.lengths), self.design.X  # known already, a first fingerprint
-        near = np.diff(lengths) <= SAME_FINGERPRINT * lengths[-1]
-        if not (X.in_memory and (near.any() or lengths[0] == 0.0)):
-            return None
-        self.work.add_pass()
-        at_random = np.random.default_rng(0).random(X.shape[1]) - 0.5
-        return np.concatenate(X.each(lambda some: some.times(at_random, LONG)))
-
-    def given(self, examples: Array) -> tuple[Any, Array, bool] | None:
-        X, constant = self.design.X, self.design.constant
-        if X.factor is None:
-            intercept = self.rows.balanced or constant != 0.0
-            some = X[examples]
-            array = some.array if some.sparse else some.written_out()
-            return array, np.ones(len(examples)), intercept
-        factor, some = X.factor[examples], X.given[examples]
-        array = some.array if some.sparse else some.written_out()
-        return array, np.where(factor > 0, factor, 1.0), X.constant != 0.0
+        return error * (1.0 + 2.0 * offset) * norm.length(norm.mirror(w.image).ravel())
 
 
 class GramAdapter(KernelMatrixAdapter):
@@ -755,7 +801,6 @@ class GramAdapter(KernelMatrixAdapter):
     """
 
     examples: Gram
-    output_axis = -1
 
     def __init__(
         self,
@@ -865,20 +910,12 @@ class GramAdapter(KernelMatrixAdapter):
     def flaw(self) -> str:
         if getattr(self.examples.kernel, "is_definite", False):
             return ""  # eigenvalues take half of the time of a small fit
-        K, rounding = self._of_some(centred=self.rows.balanced)
-        with suppress(np.linalg.LinAlgError):  # a factor takes a tenth of the time of eigenvalues
-            np.linalg.cholesky(K + rounding * np.eye(len(K)))
+        if self._is_definite(centred=self.rows.balanced):
             return ""
-        least, rounding = self._least_eigenvalue(centred=self.rows.balanced)
-        return "" if least >= -rounding else self._indefinite("it has negative eigenvalues")
+        return self._indefinite("it has negative eigenvalues")
 
-    def _least_eigenvalue(self, *, centred: bool) -> tuple[float, float]:
-        """Least eigenvalue of the kernel matrix of some examples, and its rounding error."""
-        K, rounding = self._of_some(centred=centred)
-        return float(np.linalg.eigvalsh(K)[0]), rounding
-
-    def _of_some(self, *, centred: bool) -> tuple[Array, float]:
-        """The kernel matrix of some examples, and the rounding error of its eigenvalues.
+    def _is_definite(self, *, centred: bool) -> bool:
+        """Whether no eigenvalue of the kernel matrix of some examples is below its rounding.
 
         Centred: for coefficients that sum to 0, as those of predictors with an unpenalised
         intercept do.
@@ -886,12 +923,15 @@ class GramAdapter(KernelMatrixAdapter):
         n, gram = self.rows.n_examples, self.examples
         some = np.unique(np.linspace(0, n - 1, min(n, EXAMINED)).astype(int))
         K = gram.values(some, some).astype(FLOAT64) + gram.constant**2
-        eps = float(np.finfo(gram.diagonal.dtype).eps)
-        rounding = ROUNDINGS * len(some) * eps * float(np.abs(K).max())
+        rounding = ROUNDINGS * len(some) * float(np.finfo(gram.dtype).eps * np.abs(K).max())
         if centred:
             K = K - K.mean(axis=0)
             K = K - K.mean(axis=1)[:, None]
-        return K, rounding
+        K.flat[:: len(K) + 1] += rounding
+        with suppress(np.linalg.LinAlgError):  # a factor takes a tenth of the time of eigenvalues
+            np.linalg.cholesky(K)
+            return True
+        return False
 
     def _indefinite(self, evidence: str) -> str:
         text = (
@@ -899,49 +939,49 @@ class GramAdapter(KernelMatrixAdapter):
             "products, and margins mean nothing. Choose another kernel, such as 'rbf', or other "
             "parameters of this one"
         )
-        least, rounding = self._least_eigenvalue(centred=True)
-        constant = self.examples.constant
-        conditionally = least >= -rounding and not (self.rows.balanced or constant)
-        return text + (", or set fit_intercept=True, which helps here." if conditionally else ".")
-
-    @property
-    def cache_size(self) -> float:
-        """Memory for kernel values (MB)."""
-        return self.examples.cache_size
-
-    @property
-    def constant(self) -> float:
-        """Its square is added to all kernel values."""
-        return self.examples.constant
-
-    @property
-    def _highest(self) -> float:
-        """Largest kernel value (in radii squared)."""
-        return float(np.abs(self.examples.squared_norms).max())
-
-    def length(self, w: Predictor) -> float:
-        return float(np.sqrt(max(np.sum(self.rows.adjoint(w.coef) * w.image), 0.0)))
+        free = self.rows.balanced or self.examples.constant
+        helps = not free and self._is_definite(centred=True)
+        return text + (", or set fit_intercept=True, which helps here." if helps else ".")
 
     def margin_error(self, w: Predictor) -> float:
         gram = self.examples
         error = UNIT * (gram.additions[0] + 8) + gram.rounding
-        return 2.0 * error * self._highest * float(np.abs(self.rows.adjoint(w.coef)).sum())
+        highest = float(np.abs(gram.squared_norms).max())
+        return 2.0 * error * highest * float(np.abs(self.rows.adjoint(w.coef)).sum())
 
-    def fingerprints(self) -> Array | None:
-        X = self.examples.X
-        at_random = np.random.default_rng(0).random(X.shape[1]) - 0.5
-        if isinstance(X, Matrix):
-            return X.times(at_random).astype(np.float64)
-        X = getattr(X, "X", X)  # without what is kept beside it
-        return np.asarray(X @ at_random, dtype=np.float64)
 
-    def given(self, examples: Array) -> tuple[Any, Array, bool] | None:
-        """Of a given matrix its rows. Computed values prove nothing about the kernel, but equal
-        examples are equal for any kernel: there is one feature for each set of equal examples.
-        """
-        gram = self.examples
-        factor, intercept = np.ones(len(examples)), self.rows.balanced or gram.constant != 0.0
-        X = gram.X[examples]
-        if gram.kernel is None:
-            return X, factor, intercept
-        return distinct(on_host(getattr(X, "array", getattr(X, "X", X)))), factor, intercept
+def programs_of(problem: KernelMatrixAdapter) -> list[QuadraticProgram]:
+    """The program of a problem or, where its outputs are problems of their own, of each output."""
+    rows = problem.rows
+    given: dict[str, Any] = {
+        "weight": rows.weights,
+        "intercept": rows.balanced,
+        "signs": problem.signs,
+        "p": problem.norm_of_predictors.p,
+        "nu": problem.nu,
+    }
+    if not isinstance(rows, OutputRows):
+        given |= {"C": problem.C, "loss": problem.loss}
+        return [classification(problem.examples, rows.codes, rows.n_classes, **given)]
+    ends = rows.intervals.low, rows.intervals.high
+    given["rounded"] = rows.intervals.rounded
+    given["loss"] = "epsilon_insensitive" if problem.loss == "hinge" else "squared"
+    if rows.scales is None:
+        return [regression(problem.examples, *ends, C=problem.C, **given)]
+    low, high = (end.reshape(rows.n_examples, -1) for end in ends)
+    costs = np.broadcast_to(problem.costs, low.shape[1])
+    outputs = zip(low.T, high.T, costs, strict=True)
+    return [regression(problem.examples, a, b, C=float(C), **given) for a, b, C in outputs]
+
+
+def predictor_of(problem: KernelMatrixAdapter, vector: Predictor) -> Array:
+    """A predictor of a problem of rows as one of its program, of shape (k, d)."""
+    if problem.examples.d is None:
+        return np.atleast_2d(problem.rows.adjoint(vector.coef).T)
+    return np.atleast_2d(problem.norm_of_predictors.mirror(vector.image))
+
+
+def weights_of(qp: QuadraticProgram, signed: Array) -> Array:
+    """Weights of rows that are ends of intervals, from signed ones of examples and outputs."""
+    of = signed[qp.example] if qp.output is None else signed[qp.example, qp.output]
+    return np.maximum(qp.sign * of, 0.0)

@@ -42,6 +42,7 @@ __all__ = [
     "worst_row",
 ]
 
+LEAST_SMOOTHING = 1e-7  # of capped weights of many classes, relative to the range of margins
 LARGEST_EXPONENT = 700.0  # dimensionless; the exponential of 710 overflows float64
 
 
@@ -502,7 +503,9 @@ class CappedSoftmax(Response):
 
     def _of_many_classes(self, rows: Rows, margins: Array, mu: float) -> Weights:
         k, spread = rows.n_classes, float(np.ptp(margins[np.isfinite(margins)])) or 1.0
-        mu = max(mu, 1e-7 * spread)  # the best weights without smoothing have no formula
+        smoothing = [max(mu, LEAST_SMOOTHING * spread)]
+        if mu < smoothing[0]:  # the best weights without smoothing have no formula
+            smoothing = [0.1**i * spread for i in range(1, 10)]
 
         def at(beta: Array) -> tuple[Array, tuple[Array, _Group]]:
             m = margins + rows.expand(differences(beta))
@@ -527,9 +530,10 @@ class CappedSoftmax(Response):
 
         beta, steps = np.zeros(k), 0
         if rows.balanced:
-            beta, steps = np.nan_to_num(softmax.respond(rows, margins, mu).offsets), 50
-        flat = max(1e-14, UNIT * spread / mu)
-        beta, (q, group), _ = least_of_convex(at, curvature, beta, spread, flat, steps)
+            beta, steps = np.nan_to_num(softmax.respond(rows, margins, smoothing[0]).offsets), 50
+        for mu in smoothing:
+            flat = max(1e-14, UNIT * spread / mu)
+            beta, (q, group), _ = least_of_convex(at, curvature, beta, spread, flat, steps)
         shifted = margins + rows.expand(differences(beta))
         worst = _of_group(shifted.min(axis=1), self.upper, 1.0, 0.0).worst
         offsets = beta - beta.mean() if rows.balanced else np.zeros(1)
@@ -557,7 +561,15 @@ def _of_group(margins: Array, upper: Array, mass: float, mu: float) -> _Group:
     share = others / float(e[k:].sum())
     q = np.empty(len(m))
     q[order] = np.append(c[:k], np.minimum(share * e[k:], c[k:]))
-    edge = float(m[last] + mu * np.log(share)) if share > 0.0 else float(m[last])
+    if mu == 0.0:  # the middle, where the worst have the mass without a part of another row
+        rounding, first, end = len(m) * UNIT * mass, last, last
+        if left[last] <= rounding and last > 0:
+            first = last - 1
+        elif last + 1 < len(m) and left[last + 1] >= -rounding:
+            end = last + 1
+        edge = 0.5 * float(m[first] + m[end])
+    else:
+        edge = float(m[last] + mu * np.log(share)) if share > 0.0 else float(m[last])
     worst = float(c[:last] @ m[:last] + left[last] * m[last])
     return _Group(q, worst, float(c[:k] @ m[:k]) + others * edge, edge)
 

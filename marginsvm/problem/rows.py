@@ -15,15 +15,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import dataclass
-from math import fsum
 from typing import Any, Self
 
 import numpy as np
 
 from marginsvm._cached import cached_property
-from marginsvm._rounding import FEW
+from marginsvm._rounding import FEW, at_least
 from marginsvm._typing import Array
 from marginsvm.problem.intercepts import cycle_offsets, min_cycle
+
+# Excess of a share over the largest that the classes allow (relative to it): rounding of both.
+ROUNDED_SHARE = 1e-12
 
 
 class Rows(ABC):
@@ -127,10 +129,6 @@ class Rows(ABC):
         """Coefficients on the examples from weights on their rows."""
 
     @abstractmethod
-    def weights_of(self, V: Array) -> Array:
-        """The only weights q with ``adjoint(q) == V``, of any sign; V is some ``adjoint``."""
-
-    @abstractmethod
     def locate(self, row_ids: Array) -> tuple[Array, Array]:
         """Examples of the rows with these flat indices, and the rows' coefficients on scores."""
 
@@ -209,10 +207,6 @@ class Rows(ABC):
             return np.array([-0.25, 0.25]) * (low[0, 1] - low[1, 0])
         return cycle_offsets(low)
 
-    def min_margin_at(self, low: Array, beta: Array) -> float:
-        """Smallest margin under given class offsets, given that of each group."""
-        return float((low + beta[:, None] - beta).min())
-
     @abstractmethod
     def score_offsets(self, beta: Array) -> Array | float:
         """Intercept of the scores that corresponds to the class offsets ``beta``."""
@@ -246,9 +240,6 @@ class BinaryRows(Rows):
 
     def adjoint(self, q: Array) -> Array:
         return self.y * q
-
-    def weights_of(self, V: Array) -> Array:
-        return self.y * V
 
     def locate(self, row_ids: Array) -> tuple[Array, Array]:
         return row_ids, self.y[row_ids, None]
@@ -312,11 +303,6 @@ class MulticlassRows(Rows):
         V = q * -np.sqrt(0.5)
         V[self._own] = q.sum(axis=1) * np.sqrt(0.5)
         return V
-
-    def weights_of(self, V: Array) -> Array:
-        q = V * -np.sqrt(2.0)
-        q[self._own] = 0.0
-        return q
 
     def locate(self, row_ids: Array) -> tuple[Array, Array]:
         examples, j = np.divmod(row_ids, self.n_classes)
@@ -407,11 +393,6 @@ class OutputRows(BinaryRows):
         n_outputs = self.n_rows // self.n_examples
         return row_ids // n_outputs, np.eye(n_outputs)[row_ids % n_outputs]
 
-    def output(self, j: int) -> OutputRows:
-        """The rows of one output."""
-        ends, origin = self.intervals.column(j), self.origin[j]
-        return OutputRows(ends, self.weights, balanced=self.balanced, origin=origin, scales=1.0)
-
     @property
     def farthest(self) -> float:
         """Largest violation of the zero predictor, with the best intercept if it is balanced."""
@@ -442,20 +423,12 @@ class Intervals:
     low, high : ndarray of shape (n_examples,) or (n_examples, n_outputs)
         Their ends; -inf and inf where there is none.
     rounded : bool
-        Whether some end was rounded outward, and is not the one that was asked for.
+        Whether some end is not the one that was asked for, which proofs allow for.
     """
 
     low: Array
     high: Array
     rounded: bool = False
-
-    @classmethod
-    def around(cls, y: Array, radius: float) -> Intervals:
-        """Intervals ``[y - radius, y + radius]``, whose ends are rounded outward.
-
-        An exact end is kept: 5e-324 in place of 0 would be an end that no proof can scale.
-        """
-        return cls(y, y).widened(radius)
 
     @property
     def size(self) -> float:
@@ -466,47 +439,30 @@ class Intervals:
     @property
     def farthest(self) -> float:
         """Upper bound on the distance of 0 from an interval, the zero predictor's violation."""
-        excess = self.excess(np.zeros_like(self.low)) + FEW * self.size * self.rounded
+        excess = np.maximum(self.low, -self.high) + FEW * self.size * self.rounded
         return float(excess.max(initial=0.0)) * (1.0 + FEW)
-
-    def excess(self, F: Array) -> Array:
-        """How far scores F are outside of their intervals; negative inside."""
-        return np.maximum(self.low - F, F - self.high)
-
-    def terms(self, alpha: Array) -> Array:
-        """Each weight times an end of its interval: ``low`` if it is positive, else ``high``."""
-        end = np.where(alpha > 0, self.low, self.high)
-        return np.where(alpha != 0, end, 0.0) * alpha
-
-    def gain(self, alpha: Array) -> float:
-        """Lower bound on ``sum alpha_r f_r`` over all scores f in the intervals; may be -inf."""
-        terms = self.terms(alpha).ravel()
-        if not np.isfinite(terms).all():
-            return -np.inf
-        return fsum(terms) - FEW * fsum(np.abs(terms))
 
     def admissible(self, alpha: Array) -> Array:
         """Weights without those that belong to infinite ends, which are due to rounding."""
-        return np.where(np.isfinite(self.terms(alpha)), alpha, 0.0)
+        end = np.where(alpha > 0, self.low, self.high)
+        return np.where(np.isfinite(end), alpha, 0.0)
 
     def scaled(self, factor: float | Array) -> Intervals:
-        """All ends multiplied by powers of two; those that underflow are rounded outward."""
-        low, high = -_product_rounded_up(-self.low, factor), _product_rounded_up(self.high, factor)
-        exact = np.array_equal(low / factor, self.low) and np.array_equal(high / factor, self.high)
-        return Intervals(low, high, self.rounded or not exact)
+        """All ends multiplied by powers of two."""
+        ends = self.low * factor, self.high * factor
+        exact = all(
+            np.array_equal(new / factor, old)
+            for new, old in zip(ends, (self.low, self.high), strict=True)
+        )
+        return Intervals(*ends, self.rounded or not exact)
 
-    def widened(self, radius: float) -> Intervals:
-        """Both ends moved outward by the radius, and rounded as in ``around``."""
-        return self._summed(-radius, radius)
-
-    def moved(self, shift: float | Array) -> Intervals:
-        """All ends moved by a number for each output, and rounded as in ``around``."""
-        return self._summed(shift, shift)
-
-    def _summed(self, low: float | Array, high: float | Array) -> Intervals:
-        ends = -_sum_rounded_up(-self.low, -low), _sum_rounded_up(self.high, high)
-        inward = _sum_rounded_up(self.low, low), -_sum_rounded_up(-self.high, -high)
-        exact = all(np.array_equal(a, b) for a, b in zip(ends, inward, strict=True))
+    def moved(self, low: float | Array, high: float | Array) -> Intervals:
+        """Numbers, one for each output, added to the ends."""
+        ends, exact = (self.low + low, self.high + high), True
+        for new, old, shift in zip(ends, (self.low, self.high), (low, high), strict=True):
+            finite = np.isfinite(new)
+            back = (new - shift == old) & (new - np.where(finite, old, 0.0) == shift)
+            exact &= bool(np.all(back | ~finite))
         return Intervals(*ends, self.rounded or not exact)
 
     def restrict(self, examples: Array) -> Intervals:
@@ -531,23 +487,43 @@ def intervals_of(rows: Rows) -> Intervals:
     return Intervals(np.ones(rows.shape), np.full(rows.shape, np.inf))
 
 
-def _sum_rounded_up(x: Array, y: float | Array) -> Array:
-    """The smallest float that is no less than ``x + y``; the error is exact (Knuth's TwoSum)."""
-    total = x + y
-    rest = total - x
-    error = (x - (total - rest)) + (y - rest)
-    return np.where(error > 0.0, np.nextafter(total, np.inf), total)
-
-
-def _product_rounded_up(x: Array, factor: float | Array) -> Array:
-    """The smallest float that is no less than x times a power of two."""
-    product = x * factor
-    return np.where(product / factor < x, np.nextafter(product, np.inf), product)
-
-
 def make_rows(
     codes: Array, n_classes: int, *, balanced: bool, weights: Array | None = None
 ) -> Rows:
     """Binary rows for two classes, multiclass rows for more."""
     kind = BinaryRows if n_classes == 2 else MulticlassRows
     return kind(codes, n_classes, balanced=balanced, weights=weights)
+
+
+def share_caps(rows: Rows, nu: float) -> Array:
+    """Upper bounds of weights that sum to 1 and leave to a share nu of the examples, or to more.
+
+    The least average of margins by such weights is the mean of the worst share, where the margin of
+    an example is its smallest of all classes. With an unpenalised intercept, the rows of each class
+    have as much weight as those held against it.
+
+    Raises
+    ------
+    ValueError
+        If the examples of a class outweigh the others, so that these have too little weight to be
+        half of what balanced weights sum to.
+
+    References
+    ----------
+    R. T. Rockafellar, S. Uryasev. Optimization of conditional value-at-risk. Journal of Risk, 2000
+    (the mean of the worst share as a maximum).
+    """
+    m = np.ones(rows.n_examples) if rows.weights is None else rows.weights.astype(np.float64)
+    size = nu * m.sum()
+    if rows.balanced:
+        others = 2.0 * float((m.sum() - np.bincount(rows.codes, m)).min())
+        most = others / float(m.sum()) * (1.0 + ROUNDED_SHARE)
+        if nu > most:
+            raise ValueError(
+                f"nu={nu:g} is infeasible, as in NuSVC: with an intercept, no class takes more "
+                f"than half of the share, and all but the largest are {0.5 * most:.3g} of all "
+                f"examples. Choose nu <= {at_least(most)}, class_weight='balanced', or "
+                "fit_intercept=False"
+            )
+        size = min(size, others)
+    return np.asarray(m / size)

@@ -15,7 +15,7 @@ from marginsvm import DualStateMixin
 from marginsvm._rounding import Extended
 from marginsvm.estimators.dual_state import Played
 from marginsvm.estimators.training_data import training_set
-from marginsvm.problem.spec import ProblemSpec
+from marginsvm.problem.quadratic_program import ProblemSpec
 
 ESTIMATORS = [
     value

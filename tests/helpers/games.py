@@ -6,10 +6,9 @@ import numpy as np
 
 from helpers.estimators import fit
 from marginsvm import DualLpPerceptron
-from marginsvm.problem.adapter import LinearAdapter
+from marginsvm.problem.adapter import LinearAdapter, Vector
 from marginsvm.problem.norms import LpNorm
 from marginsvm.problem.rows import make_rows
-from marginsvm.problem.vector import Vector
 
 
 def rounds(estimator, data, n):

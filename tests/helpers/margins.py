@@ -2,11 +2,13 @@
 
 import numpy as np
 
+from marginsvm.problem.intercepts import differences
+
 
 def margin_of(problem, w):
     """The margin of a predictor under its best intercept (in radii)."""
     lowest = problem.rows.group_min(problem.margins(w, precise=True))
-    least = problem.rows.min_margin_at(lowest, problem.rows.best_offsets(lowest))
+    least = (lowest + differences(problem.rows.best_offsets(lowest))).min()
     return least / problem.norm(w)
 
 
