@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import assert_all_finite, check_array
+from sklearn.utils import check_array
 
 from marginsvm._rounding import FEW, check_exact
 from marginsvm._typing import Array
@@ -28,12 +28,11 @@ from marginsvm.certificate.certificate import Certificate, relative_gap
 from marginsvm.certificate.numbers import Floats
 from marginsvm.estimators.classifier import MaxMarginClassifier
 from marginsvm.estimators.validation import ClassWeights
-from marginsvm.problem.threads import n_threads, ordered_map
+from marginsvm.problem.threads import n_threads, single_threaded_blas
 from marginsvm.solvers.interior_point import stacked
 from marginsvm.solvers.pivoting import pivoted
 
 GAMMA = Floats().gamma  # relative error of a sum of products
-TURN = 8  # batches of each thread until the next line of progress, and chance to be interrupted
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,7 +54,7 @@ class ManyFits(Sequence[Any]):
     margin, margin_bound : ndarray of shape (B,)
         Certified lower and upper bounds on the margin (as of a single fit).
     status : ndarray of shape (B,)
-        As of a single fit; ``interrupted``: it has not begun.
+        As of a single fit; ``interrupted``: not fitted.
     separable : ndarray of shape (B,)
         True, False or None.
     classes : ndarray of shape (B, 2)
@@ -63,8 +62,8 @@ class ManyFits(Sequence[Any]):
         Largest norm of an example (units of X).
     nu : ndarray of shape (B,)
         With the hinge loss: the parameters of NuSVC with the same solutions; else 0.
-    single : dict
-        Fitted estimators of the problems that were fitted one by one.
+    single : ndarray of shape (B,)
+        Fitted estimators of the problems that were fitted one by one; None of others.
 
     Examples
     --------
@@ -91,7 +90,7 @@ class ManyFits(Sequence[Any]):
     classes: Array
     radius: Array
     nu: Array
-    single: dict[int, Any] = field(default_factory=dict)
+    single: Array
 
     def __repr__(self) -> str:
         found = ", ".join(f"{count} {status}" for status, count in Counter(self.status).items())
@@ -101,24 +100,20 @@ class ManyFits(Sequence[Any]):
     @property
     def gap(self) -> Array:
         """Relative gaps between the bounds, of shape (B,)."""
-        both = zip(self.margin, self.margin_bound, strict=True)
-        return np.array([relative_gap(lower, upper) for lower, upper in both])
+        return np.array([*map(relative_gap, self.margin, self.margin_bound)])
 
     def __len__(self) -> int:
         return len(self.margin)
-
-    def __iter__(self) -> Iterator[Any]:
-        return (self[i] for i in range(len(self)))
 
     def __getitem__(self, index: Any) -> Any:
         """The fitted estimator of one problem."""
         i = range(len(self))[index]
         if isinstance(i, range):
             return [self[j] for j in i]
-        if i in self.single:
+        if self.single[i] is not None:
             return self.single[i]
         if self.status[i] == "interrupted":
-            raise IndexError(f"fit {i} was interrupted before it began")
+            return clone(self.estimator)
         dual, coef = np.asarray(self.dual_coef[i]), np.array(self.coef[i])[None]
         support, q = np.flatnonzero(dual), np.abs(dual) / np.abs(dual).sum()
         certificate = Certificate(
@@ -131,8 +126,8 @@ class ManyFits(Sequence[Any]):
             radius=float(self.radius[i]),
             route=(("together", 1),),
         )
-        bounds = {"margin": certificate.margin, "margin_bound": certificate.margin_bound}
-        history = {"n_iter": 1, "n_passes": 1.0, "seconds": 0.0, **bounds}
+        history = {"n_iter": 1, "n_passes": 1.0, "seconds": 0.0}
+        history |= {"margin": certificate.lower, "margin_bound": certificate.upper}
         fitted = clone(self.estimator)
         fitted.__dict__ |= {
             "coef_": coef,
@@ -174,19 +169,12 @@ class ManyScores:
     >>> scores = cross_val_many(MaxMarginClassifier(C=1.0), X, y, cv=3)
     >>> scores.accuracy, set(scores.status.ravel().tolist())
     (array([[1., 1., 1.]]), {'certified'})
-    >>> scores
-    <1 problem, 3 folds: accuracies of 1 to 1, mean 1>
     """
 
     accuracy: Array
     margin: Array
     margin_bound: Array
     status: Array
-
-    def __repr__(self) -> str:
-        (b, folds), each = self.accuracy.shape, self.accuracy.mean(axis=1)
-        ends = f"{each.min():.3g} to {each.max():.3g}, mean {each.mean():.3g}"
-        return f"<{b} problem{'s' * (b != 1)}, {folds} folds: accuracies of {ends}>"
 
 
 def fit_many(
@@ -219,8 +207,8 @@ def fit_many(
     rows : sequence of B index arrays or masks, default=None
         The examples of each problem, which may be repeated; None: all.
     n_jobs : int, default=None
-        Processes of joblib, each of which takes a part of the problems. None: threads of this one,
-        as many as BLAS would take.
+        Workers of joblib, which are threads unless ``joblib.parallel_config`` says otherwise.
+        None: as many as BLAS would take.
 
     Returns
     -------
@@ -290,7 +278,7 @@ def cross_val_many(
         As in ``cross_val_score``: None is 5, and folds are stratified. Labels that differ from
         problem to problem are split each in their own way.
     n_jobs : int, default=None
-        Processes of joblib; None: threads of this one.
+        As in :func:`fit_many`.
 
     Returns
     -------
@@ -325,15 +313,13 @@ def cross_val_many(
     problems = Problems(estimator, X, y, columns, None)
     if not isinstance(cv, int | None) and not hasattr(cv, "split"):
         cv = [*cv]  # an iterator is read for each set of labels
-    none = np.zeros((problems.X.shape[1], 1))
     of_labels = [
-        [*check_cv(cv, labels, classifier=True).split(none, labels)]
+        [*check_cv(cv, labels, classifier=True).split(problems.X[0], labels)]
         for labels in problems.labels[problems.codes]
     ]
     splits, k = [split for j in problems.of_y for split in of_labels[j]], len(of_labels[0])
     problems.of_X, problems.of_y = np.repeat(problems.of_X, k), np.repeat(problems.of_y, k)
-    if problems.columns is not None:
-        problems.columns = [index for index in problems.columns for _ in range(k)]
+    problems.columns, problems.shared = [c for c in problems.columns for _ in range(k)], False
     problems.rows, problems.tests = map(list, zip(*splits, strict=True))
     found = problems.results(n_jobs)
     return ManyScores(**{name: values.reshape(-1, k) for name, values in found.items()})
@@ -350,210 +336,149 @@ class Problems:
         All classes, and their numbers in y, of shape (1 or more, n).
     of_X, of_y : ndarray of shape (B,)
         Which of them are those of a problem.
-    columns, rows, tests : list of B index arrays, or None
-        The rows of ``tests`` are predicted, and then only scores are kept.
+    columns, rows : list of B index arrays
+    shared : bool
+        Whether all problems have the same examples.
+    tests : list of B index arrays
+        These rows are predicted, and then only scores are kept; empty: none.
     """
 
-    tests: list[Array] | None = None
-
     def __init__(self, estimator: Any, X: Any, y: Any, columns: Any, rows: Any) -> None:
-        _check_estimator(estimator)
-        self.estimator, X, y = estimator, _examples(X), np.asarray(y)
-        if y.ndim not in (1, 2):
-            raise ValueError(f"y must have one or two dimensions, but has shape {y.shape}")
-        if X.shape[-2] != y.shape[-1]:
-            raise ValueError(f"X has {X.shape[-2]} examples, but y has {y.shape[-1]} labels")
-        given = {"X": X if X.ndim == 3 else None, "y": y if y.ndim == 2 else None}
-        given |= {"columns": columns, "rows": rows}
-        lengths = {name: len(x) for name, x in given.items() if x is not None}
+        if not isinstance(estimator, MaxMarginClassifier):
+            raise TypeError(f"fit_many fits MaxMarginClassifier, not {type(estimator).__name__}")
+        estimator._validate_params()
+        needed = {"kernel": "linear", "monotonic_cst": None, "stopping": "gap", "warm_start": False}
+        for name, value in needed.items():
+            if np.any((given := getattr(estimator, name)) != value):
+                raise ValueError(f"fit_many needs {name}={value!r}, not {given!r}: fit one by one")
+        check_exact(X)
+        X = check_array(X, dtype=[np.float64, np.float32], allow_nd=True)
+        self.estimator, y = estimator, np.asarray(y)
+        if X.ndim > 3 or y.ndim not in (1, 2):
+            raise ValueError(
+                "X must have two or three dimensions and y one or two, but their shapes are "
+                f"{X.shape} and {y.shape}"
+            )
+        n, d = X.shape[-2:]
+        if n != y.shape[-1]:
+            raise ValueError(f"X has {n} examples, but y has {y.shape[-1]} labels")
+        several = {"X": X if X.ndim == 3 else None, "y": y if y.ndim == 2 else None}
+        several |= {"columns": columns, "rows": rows}
+        lengths = {name: len(x) for name, x in several.items() if x is not None}
         B = max(lengths.values(), default=1)
         if B == 0 or any(length not in (1, B) for length in lengths.values()):
             raise ValueError(
                 f"X, y, columns and rows are taken together, one of each for a problem, but come "
                 f"in numbers of {lengths}: give as many of each, or one for all"
             )
-        n, d = X.shape[-2:]
         self.labels, codes = np.unique(y, return_inverse=True)
         self.X, self.codes = np.ascontiguousarray(X).reshape(-1, n, d), codes.reshape(-1, n)
         self.of_X, self.of_y = np.arange(B) % len(self.X), np.arange(B) % len(self.codes)
         self.columns = _indices(columns, d, "columns", B)
         self.rows = _indices(rows, n, "rows", B)
+        self.tests: list[Array] = []
+        self.shared = len(self.X) == 1 and columns is None and rows is None
 
     def results(self, n_jobs: int | None) -> dict[str, Any]:
-        """Fit all problems, in threads or processes, and warn of those without a certificate."""
-        B, (n, d) = len(self.of_X), self.X.shape[1:]
-        shape = np.tile([n, d], (B, 1))
-        for j, lists in enumerate((self.rows, self.columns)):
-            if lists is not None:
-                shape[:, j] = [*map(len, lists)]
-        shapes, of_shape = np.unique(shape, axis=0, return_inverse=True)
-        batches, shared = [], len(self.X) == 1 and self.rows is None and self.columns is None
+        """Fit all problems, and warn of those without a certificate."""
+        sizes = [(len(rows), len(cols)) for rows, cols in zip(self.rows, self.columns, strict=True)]
+        shapes, of_shape = np.unique(sizes, axis=0, return_inverse=True)
+        batches, done, results = [], [], dict[str, Any]()
         for j, (n, d) in enumerate(shapes.tolist()):
             ids = np.flatnonzero(of_shape.ravel() == j)
             # 2 MB stay in a processor's cache; inner products of shared examples, made once a batch
-            numbers = n * min(n, d) + (0 if shared else n * d)
-            size = max(1, (2**20 if shared else 2**18) // numbers)
+            numbers = n * min(n, d) + (0 if self.shared else n * d)
+            size = max(1, (2**20 if self.shared else 2**18) // numbers)
             batches += [ids[i : i + size] for i in range(0, len(ids), size)]
-        k = 1 if n_jobs is None else min(effective_n_jobs(n_jobs), len(batches))
-        parts = [batches[i::k] for i in range(k)]
-        results = Parallel(n_jobs=k)(delayed(self.in_threads)(part) for part in parts)
-        done = [result for part in results for result in part]
-        at = np.argsort(np.concatenate([ids for part in parts for ids in part]))
-        found: dict[str, Any] = {}
-        kind = ManyFits if self.tests is None else ManyScores
-        for name in (f.name for f in fields(kind) if f.name != "estimator"):
-            values = [result[name] for result in done]
-            if name == "single":
-                found[name] = {i: one for value in values for i, one in value.items()}
-            elif len({value.shape[1:] for value in values}) == 1:
-                found[name] = np.concatenate(values)[at]
+        kind = ManyScores if self.tests else ManyFits
+        names = [f.name for f in fields(kind) if f.name != "estimator"]
+        jobs, verbose = n_threads() if n_jobs is None else n_jobs, int(self.estimator.verbose)
+        run = Parallel(jobs, verbose=verbose, prefer="threads", return_as="generator")
+        with suppress(KeyboardInterrupt), single_threaded_blas(), warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # they are counted at the end
+            for found in run(delayed(self.fitted)(ids) for ids in batches):
+                done.append({name: found[name] for name in names})
+        done += [self.unfitted(ids) for ids in batches[len(done) :]]
+        order = np.argsort(np.concatenate(batches))
+        for name in names:
+            parts = [found[name] for found in done]
+            if len({part.shape[1:] for part in parts}) == 1:
+                results[name] = np.concatenate(parts)[order]
             else:
-                lines = [line for value in values for line in value]
-                found[name] = [lines[i] for i in at]
-        others = Counter(word for word in found["status"].tolist() if word != "certified")
+                lines = [line for part in parts for line in part]
+                results[name] = [lines[i] for i in order]
+        others = Counter(word for word in results["status"] if word != "certified")
         if others:
             text = ", ".join(f"{count} {word}" for word, count in others.most_common())
             warnings.warn(
-                f"of {B} fits, not all are certified: {text} (see status, margin_bound)",
+                f"of {len(sizes)} fits, not all are certified: {text} (see status, margin_bound)",
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        return found
-
-    def in_threads(self, batches: list[Array]) -> list[dict[str, Any]]:
-        """Results of batches, some of them at a time; an interrupt ends that."""
-        found: list[dict[str, Any]] = []
-        turn = TURN * n_threads()
-        with suppress(KeyboardInterrupt), warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # they are counted at the end
-            for i in range(0, len(batches), turn):
-                found += ordered_map(self.fitted, batches[i : i + turn])
-                if self.estimator.verbose:
-                    done = sum(map(len, batches[: i + turn]))
-                    print(f"{done} of {sum(map(len, batches))} problems")
-        return found + [self.unfitted(ids) for ids in batches[len(found) :]]
+        return results
 
     def unfitted(self, ids: Array) -> dict[str, Any]:
         """Results of problems of the same shape before they are fitted."""
-        B, some = len(ids), ids[:1]
-        n, d = self.examples(some, self.rows).shape[1:]
-        found: dict[str, Any] = {name: np.zeros(B) for name in ("intercept", "margin", "radius")}
+        B, n, d = len(ids), len(self.rows[ids[0]]), len(self.columns[ids[0]])
+        found: dict[str, Any] = {"status": np.full(B, "interrupted", "<U11")}
+        found |= {name: np.full(B, None, dtype=object) for name in ("separable", "single")}
+        found |= {name: np.zeros(B) for name in ("intercept", "margin", "radius", "nu")}
         found |= {"margin_bound": np.full(B, np.inf), "accuracy": np.full(B, np.nan)}
-        found |= {"coef": np.zeros((B, d)), "dual_coef": np.zeros((B, n)), "nu": np.zeros(B)}
-        found["status"] = np.full(B, "interrupted", dtype="<U11")
-        found["separable"] = np.full(B, None, dtype=object)
-        return {**found, "classes": np.empty((B, 2), self.labels.dtype), "single": {}}
+        found |= {"coef": np.zeros((B, d)), "dual_coef": np.zeros((B, n))}
+        return {**found, "classes": np.empty((B, 2), self.labels.dtype)}
 
     def fitted(self, ids: Array) -> dict[str, Any]:
         """Fit a batch together, and one by one what that does not certify."""
         found, estimator = self.unfitted(ids), self.estimator
-        y, found["classes"] = self.signs(ids)
-        m = np.ones(y.shape)
-        for j in range(len(ids)) if estimator.class_weight is not None else ():
-            labels = found["classes"][j][(y[j] > 0.0).astype(int)]
-            factor = ClassWeights.of(estimator.class_weight, labels, None).applied(labels, None)
-            m[j] = 1.0 if factor is None else factor
-        X = self.examples(ids, self.rows)
-        found |= solved(X, y, m, estimator)
-        for j in np.flatnonzero(found["status"] != "certified").tolist():
-            labels = found["classes"][j][(y[j] > 0.0).astype(int)]
-            try:
-                fit = clone(estimator).set_params(verbose=False).fit(X[j % len(X)], labels)
-            except ValueError as error:
-                raise ValueError(f"problem {ids[j]}: {error}") from error
-            found["single"][int(ids[j])], found["dual_coef"][j] = fit, 0.0
-            found["dual_coef"][j, fit.support_] = fit.dual_coef_[0]
-            found["coef"][j], found["intercept"][j] = fit.coef_[0], fit.intercept_[0]
-            for name in ("margin", "margin_bound", "status", "separable", "radius"):
-                found[name][j] = getattr(fit.certificate_, name)
-        if self.tests is None:
-            return found
-        for j, i in enumerate(ids):
-            F = self.examples(ids[j : j + 1], self.tests)[0] @ found["coef"][j]
-            answers = found["classes"][j][(F + found["intercept"][j] > 0.0).astype(int)]
-            truth = self.labels[self.codes[self.of_y[i], self.tests[i]]]
-            found["accuracy"][j] = np.mean(answers == truth)
-        return {f.name: found[f.name] for f in fields(ManyScores)}
-
-    def examples(self, ids: Array, rows: list[Array] | None) -> Array:
-        """X of problems of the same shape, of shape (1 or B, n, d): 1 if all have the same."""
-        if self.columns is not None:
-            parts = [np.take(self.X[self.of_X[i]], self.columns[i], axis=1) for i in ids]
-            X = np.stack(
-                [parts[j] if rows is None else parts[j][rows[i]] for j, i in enumerate(ids)]
-            )
-        elif rows is not None:
-            X = self.X[self.of_X[ids][:, None], np.stack([rows[i] for i in ids])]
-        else:
-            X = self.X if len(self.X) == 1 else self.X[self.of_X[ids]]
-        return X.astype(np.float64, copy=False)
-
-    def signs(self, ids: Array) -> tuple[Array, Array]:
-        """Labels of problems of the same shape as 1 and -1, and the classes of each."""
-        codes = self.codes[self.of_y[ids]]
-        if self.rows is not None:
-            codes = np.take_along_axis(codes, np.stack([self.rows[i] for i in ids]), axis=1)
+        codes = np.stack([self.codes[self.of_y[i], self.rows[i]] for i in ids])
         first, last = codes.min(axis=1, keepdims=True), codes.max(axis=1, keepdims=True)
         two = (first < last) & ((codes == first) | (codes == last))
         for j in np.flatnonzero(~two.all(axis=1))[:1]:
             of = self.labels[np.unique(codes[j])].tolist()
-            one = f"problem {ids[j]}" if self.tests is None else "what a fold leaves of one"
+            one = "what a fold leaves of one" if self.tests else f"problem {ids[j]}"
             raise ValueError(f"every problem needs two classes, but {one} has {len(of)}: {of[:5]}")
-        return np.where(codes == last, 1.0, -1.0), self.labels[np.hstack([first, last])]
+        X, labels = self.examples(ids, self.rows), self.labels[codes]
+        y, ones = np.where(codes == last, 1.0, -1.0), np.ones(X.shape[1])
+        factors = [ClassWeights.of(estimator.class_weight, line, None) for line in labels]
+        m = [f.applied(line, ones) for f, line in zip(factors, labels, strict=True)]
+        found |= {"classes": self.labels[np.hstack([first, last])]}
+        found |= solved(X, y, np.array(m), estimator)
+        for j in np.flatnonzero(found["status"] != "certified").tolist():
+            try:
+                fit = clone(estimator).set_params(verbose=False).fit(X[j % len(X)], labels[j])
+            except ValueError as error:
+                raise ValueError(f"problem {ids[j]}: {error}") from error
+            found["single"][j], found["dual_coef"][j] = fit, 0.0
+            found["dual_coef"][j, fit.support_] = fit.dual_coef_[0]
+            found["coef"][j], found["intercept"][j] = fit.coef_[0], fit.intercept_[0]
+            for name in ("margin", "margin_bound", "status", "separable", "radius"):
+                found[name][j] = getattr(fit.certificate_, name)
+        for j, i in enumerate(ids) if self.tests else ():
+            scores = self.examples(ids[j : j + 1], self.tests)[0] @ found["coef"][j]
+            answers = found["classes"][j][(scores + found["intercept"][j] > 0.0).astype(int)]
+            truth = self.labels[self.codes[self.of_y[i], self.tests[i]]]
+            found["accuracy"][j] = np.mean(answers == truth)
+        return found
+
+    def examples(self, ids: Array, rows: list[Array]) -> Array:
+        """X of problems of the same shape, of shape (1 or B, n, d): 1 if all have the same."""
+        if self.shared and rows is self.rows:
+            return self.X.astype(np.float64, copy=False)
+        X = [self.X[self.of_X[i]][np.ix_(rows[i], self.columns[i])] for i in ids]
+        return np.stack(X).astype(np.float64, copy=False)
 
 
-def _check_estimator(estimator: Any) -> None:
-    """Refuse what cannot be fitted many at a time."""
-    if not isinstance(estimator, MaxMarginClassifier):
-        raise TypeError(
-            f"fit_many fits MaxMarginClassifier, but got {type(estimator).__name__}: fit others "
-            "one by one"
-        )
-    estimator._validate_params()
-    if estimator.kernel != "linear":
-        raise ValueError(
-            f"fit_many takes kernel='linear', not {estimator.kernel!r}: fit kernels one by one"
-        )
-    if estimator.monotonic_cst is not None:
-        raise ValueError("fit_many cannot keep signs: use monotonic_cst=None, or fit one by one")
-    if estimator.stopping != "gap" or estimator.warm_start:
-        raise ValueError("fit_many needs stopping='gap' and warm_start=False")
-
-
-def _examples(X: Any) -> Array:
-    """X as a finite array of two or three dimensions."""
-    if sp.issparse(X):
-        raise TypeError("fit_many needs dense examples: convert X by toarray()")
-    check_exact(X)
-    if np.ndim(X) != 3:
-        return np.asarray(check_array(X, dtype=[np.float64, np.float32]))
-    X = np.asarray(X)
-    X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
-    assert_all_finite(X, input_name="X")
-    return X
-
-
-def _indices(given: Any, size: int, name: str, B: int) -> list[Array] | None:
-    """Lists of indices or masks, one for each problem, as arrays of indices."""
-    if given is None:
-        return None
+def _indices(given: Any, size: int, name: str, B: int) -> list[Array]:
+    """Indices of each problem, from lists of indices or masks; None: all."""
     found = []
-    for i, index in enumerate(map(np.asarray, given)):
-        flat = index.ndim == 1 and index.size > 0
-        if flat and index.dtype == bool and len(index) != size:
-            raise ValueError(f"{name}[{i}] is a mask of {len(index)} entries for {size}")
-        index = np.flatnonzero(index) if flat and index.dtype == bool else index
-        if not flat or not index.size or index.dtype.kind not in "iu":
-            raise ValueError(
-                f"{name} must hold lists of indices or masks that choose something, but "
-                f"{name}[{i}] is of shape {index.shape} and type {index.dtype}"
-            )
-        if index.min() < 0 or index.max() >= size:
-            raise ValueError(
-                f"{name}[{i}] has the index {index.min() if index.min() < 0 else index.max()}, "
-                f"but indices are from 0 to {size - 1}"
-            )
-        found.append(index.astype(np.intp, copy=False))
+    for i, index in enumerate([slice(None)] if given is None else given):
+        try:
+            chosen = np.arange(size)[index if given is None else np.asarray(index)]
+        except IndexError as error:
+            raise ValueError(f"{name}[{i}] cannot be used: {error}") from error
+        if chosen.ndim != 1 or not chosen.size:
+            raise ValueError(f"{name}[{i}] has to be a list, but chooses shape {chosen.shape}")
+        found.append(chosen)
     return found * (B // len(found))
 
 
@@ -594,7 +519,6 @@ def solved(X: Array, y: Array, m: Array, estimator: Any) -> dict[str, Array]:
         least = (y * ((Z @ w[..., None])[..., 0] + b[:, None])).min(axis=1)
         w, b, alpha = w / least[:, None], b / least, alpha / least[:, None]
     margin, bound, separates = proved(Z, shift, y, w, b, alpha, program, intercept)
-    gap = np.maximum(bound - margin, 0.0) / bound
     found = {
         "coef": w / unit,
         "intercept": b - np.vecdot(w, shift),
@@ -602,14 +526,13 @@ def solved(X: Array, y: Array, m: Array, estimator: Any) -> dict[str, Array]:
         "margin": margin * unit[:, 0],
         "margin_bound": bound * unit[:, 0],
         "radius": np.broadcast_to(np.sqrt(np.vecdot(Z, Z).max(axis=1)) * unit[:, 0], B).copy(),
-        "separable": np.array([bool(one) or None for one in separates], dtype=object),
+        "separable": np.array([one or None for one in separates.tolist()], dtype=object),
     }
     if "upper" in program:
         q = alpha / alpha.sum(axis=1, keepdims=True)
         found["nu"] = np.where(q > 0.0, m / q, np.inf).min(axis=1) / m.sum(axis=1)
-    sane = (unit[:, 0] > 1e-100) & (unit[:, 0] < 1e100) & (margin > 0.0) & (gap <= estimator.tol)
-    for name in ("coef", "intercept", "dual_coef"):
-        sane = sane & np.isfinite(found[name].reshape(B, -1)).all(axis=1)
+    sane = (unit[:, 0] > 1e-100) & (unit[:, 0] < 1e100) & (margin > 0.0)
+    sane &= bound - margin <= estimator.tol * bound
     return {**found, "status": np.where(sane, "certified", "interrupted")}
 
 

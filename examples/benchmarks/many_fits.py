@@ -64,7 +64,10 @@ def table_of_stacks(n_fits):
                 continue
             estimator = MaxMarginClassifier(**options)
             mine, fits = milliseconds(lambda e=estimator, X=X, y=y: fit_many(e, X, y), B)
-            cells = [f"{n} x {d}, {name}", f"{mine:.2f} ({fits.gap.max():.0e}; {len(fits.single)})"]
+            cells = [
+                f"{n} x {d}, {name}",
+                f"{mine:.2f} ({fits.gap.max():.0e}; {sum(one is not None for one in fits.single)})",
+            ]
             for peer in peers(name):
                 loop = milliseconds(
                     lambda p=peer, X=X, y=y: [p.fit(x, y) for x in X[:ALONE]], ALONE
