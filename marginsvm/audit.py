@@ -34,7 +34,7 @@ from marginsvm.problem.matrix import examples_on_host, on_host
 HINGES = ("hinge", "squared_hinge")
 TUBES = ("epsilon_insensitive", "squared_epsilon_insensitive")
 KERNEL = {"kernel": "rbf", "gamma": "scale", "degree": 3, "coef0": 0.0}
-NEAR = 1e-4  # of the largest score: where rounded predictions may differ
+NEAR = 1e-4  # of the largest score: by which rounded predictions may differ
 TRIED = 1000  # examples, whose predictions are compared
 SHOWN = 10  # problems that a text shows
 
@@ -88,9 +88,9 @@ class Claim:
     ----------
     name : str
         ``free_intercept``: its problem does not penalise the intercept. ``iterations``: it ended
-        before its limit of iterations. ``tolerance``: the objective of its own problem, with the
-        intercept penalised if it is, exceeds the least by no more than ``tol``, relative to it.
-        ``share``: at most the share nu of the examples are outliers.
+        before its limit of iterations, if it has one. ``tolerance``: the objective of its own
+        problem, with the intercept penalised if it is, exceeds the least by no more than ``tol``,
+        relative to it. ``share``: at most the share nu of the examples are outliers.
     holds : bool or None
         None: not decided.
     text : str
@@ -219,26 +219,9 @@ class Audit:
         """
         return [{"model": self.model, **judged.row()} for judged in self.problems]
 
-    def to_frame(self) -> Any:
-        """Make a table with a line for each problem.
-
-        Returns
-        -------
-        pandas.DataFrame
-
-        Raises
-        ------
-        ImportError
-            If pandas is not installed.
-        """
-        import pandas as pd
-
-        return pd.DataFrame(self.rows())
-
     def __repr__(self) -> str:
-        shown = sorted(self.problems, key=lambda judged: -judged.short)[:SHOWN]
         parts = [f"{self.model} on"]
-        for judged in (judged for judged in self.problems if judged in shown):
+        for judged in sorted(self.problems, key=lambda judged: -judged.short)[:SHOWN]:
             heading = ", ".join(filter(None, [judged.name, f"{judged.n_samples} examples"]))
             parts.append("\n  ".join([f"{heading}:", *judged.lines()]))
         left = len(self.problems) - SHOWN
@@ -259,9 +242,9 @@ def audit(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Audit
     model : fitted classifier, regressor or outlier detector
         LinearSVC, SVC, SGDClassifier, LinearSVR, SVR, NuSVR, SGDRegressor (with the losses of
         tubes) or OneClassSVM of scikit-learn; any other that has ``coef_`` and ``intercept_``, or
-        ``dual_coef_``, ``support_`` and ``kernel``, as these have; or a pipeline that ends in one,
-        or a search over these. Of linear classifiers with another loss or penalty, only the margin
-        is judged.
+        ``dual_coef_``, ``support_vectors_`` and ``kernel``, as these have; or a pipeline that ends
+        in one, or a search over these. Of linear classifiers with another loss or penalty, only the
+        margin is judged.
     X : array-like or sparse matrix of shape (n_samples, n_features)
         The examples that it was fitted to, or the kernel matrix.
     y : array-like of shape (n_samples,), default=None
@@ -272,7 +255,7 @@ def audit(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Audit
     Returns
     -------
     Audit
-        It prints as text; ``problems`` has the fields, ``rows()`` and ``to_frame()`` a table.
+        It prints as text; ``problems`` has the fields, ``rows()`` what makes a table.
 
     Raises
     ------
@@ -357,11 +340,8 @@ class _Solved:
         stated = self.stated
         if hasattr(stated, "coef_"):
             return np.asarray(X[some] @ stated.coef_.T) + stated.intercept_
-        support = self.rows[stated.support_]
-        if stated.kernel == "precomputed":
-            K = X[some][:, support]
-        else:
-            K = kernel_of(stated, X, self.weight)(X[some], X[support])
+        support, given = self.rows[stated.support_], stated.kernel == "precomputed"
+        K = X[some][:, support] if given else kernel_of(stated, X, self.weight)(X[some], X[support])
         return np.asarray(K @ stated.dual_coef_.T) + stated.intercept_
 
     def worth(self, X: Any, **changed: Any) -> tuple[float, float]:
@@ -407,12 +387,11 @@ def _judged(model: Any, one: _Solved, X: Any) -> Judged:
             penalty = added, one.beside_the_least(X, cost + added, one.constant)
     if not regression:
         hard = {} if detector else {"C": np.inf}
-        value, best = one.worth(X, **hard)[1], None
-        if value > 0.0 or not loss:
-            best = one.best(X, **hard)
+        value = one.worth(X, **hard)[1]
+        best = one.best(X, **(hard if value > 0.0 or not loss else {}))
+        if value > 0.0 or detector:
             margin = Worth(value, best.margin_, best.margin_bound_, True)
-        best = best or one.best(X)
-        margin, separable = margin if value > 0.0 or detector else None, best.separable_
+        separable = best.separable_
     claims = [*_claims(model, own, penalty, intercept)]
     scores, y = one.scores(X, one.rows), one.y
     if regression:
@@ -448,13 +427,10 @@ def _claims(
     elif own is not None and intercept:
         yield Claim("free_intercept", True, "the intercept is not penalised")
     limit, n_iter = getattr(model, "max_iter", None), getattr(model, "n_iter_", None)
-    if limit is not None and n_iter is not None:
-        n_iter, of = (
-            int(np.max(on_host(n_iter))),
-            f"max_iter={limit}" if limit >= 0 else "any limit",
-        )
-        holds = limit < 0 or n_iter < limit
-        yield Claim("iterations", holds, f"it ended before {of} (n_iter_={n_iter})")
+    if limit is not None and limit >= 0 and n_iter is not None:
+        n_iter = int(np.max(on_host(n_iter)))
+        text = f"it ended before max_iter={limit} (n_iter_={n_iter})"
+        yield Claim("iterations", n_iter < limit, text)
     tol = getattr(model, "tol", None)
     if own is not None and tol is not None:
         least, most = own.short
@@ -471,29 +447,11 @@ def _refuse_misread(model: Any, solved: list[_Solved], X: Any) -> None:
     some = np.linspace(0, X.shape[0] - 1, min(X.shape[0], TRIED)).astype(int)
     scores, pairs = np.hstack([one.scores(X, some) for one in solved]), copy(model)
     pairs.decision_function_shape = "ovo"  # libsvm's scores themselves
-    predict = pairs.decision_function if hasattr(pairs, "decision_function") else model.predict
+    predict = pairs.predict if is_regressor(model) else pairs.decision_function
     found, near = np.asarray(on_host(predict(X[some]))), NEAR * np.abs(scores).max()
-    if hasattr(pairs, "decision_function") or is_regressor(model):
-        same = found.size == scores.size and np.abs(scores - found.reshape(scores.shape)) <= near
-    else:
-        sides = _classes(model, found)[(scores[:, 0] > 0.0) * 1]
-        same = (found == sides) | (np.abs(scores[:, 0]) <= near)
-    if not np.all(same):
-        labels = not (is_regressor(model) or is_outlier_detector(model))
-        what = "the classes that it predicts" if labels else "what it predicts"
-        text = f"the attributes of {type(model).__name__} do not give {what}"
+    if found.size != scores.size or np.any(abs(scores - found.reshape(scores.shape)) > near):
+        text = f"the attributes of {type(model).__name__} do not give what it predicts"
         raise ValueError(f"{text}: it cannot be read, or was fitted to other examples")
-
-
-def _is_dual(model: Any) -> bool:
-    """Whether a model is known by coefficients of examples."""
-    return hasattr(model, "dual_coef_") and not (
-        hasattr(model, "coef_") and hasattr(model, "certificate_")
-    )
-
-
-def _classes(model: Any, y: Array) -> Array:
-    return np.asarray(on_host(model.classes_)) if hasattr(model, "classes_") else np.unique(y)
 
 
 def _array(x: Any) -> Array:
@@ -507,7 +465,8 @@ def _estimator(model: Any, X: Any, y: Any) -> Any:
     if get("normalize", False) or get("p", 2.0) != 2.0:
         raise ValueError("a model of normalised examples, or with p != 2, is not judged here")
     nu, joint = get("nu", None) or None, get("multi_class", None) == "crammer_singer"
-    tubes, detector, dual = is_regressor(model), is_outlier_detector(model), _is_dual(model)
+    tubes, detector = is_regressor(model), is_outlier_detector(model)
+    dual = hasattr(model, "support_vectors_")  # it is known by coefficients of examples
     given: dict[str, Any] = {"kernel": "linear"}
     if dual and model.kernel != "linear":
         given = {name: get(name, value) for name, value in KERNEL.items()}
@@ -520,7 +479,7 @@ def _estimator(model: Any, X: Any, y: Any) -> Any:
     C, loss = get("C", np.inf), get("loss", None)
     if hasattr(model, "alpha") and not hasattr(model, "C"):
         C = 1.0 / (model.alpha * X.shape[0]) if model.alpha > 0.0 else np.inf
-    elif joint and len(_classes(model, y)) == 2:
+    elif joint and len(model.classes_) == 2:
         C *= 2.0  # half of the difference of its two predictors would have its norm
     if joint or (loss is None and dual):
         loss = TUBES[0] if tubes else "hinge"
@@ -538,7 +497,7 @@ def _estimator(model: Any, X: Any, y: Any) -> Any:
 
 def _places(model: Any, X: Any, weight: Array) -> Array | None:
     """Where the support vectors of a model are: libsvm counts examples of positive weight only."""
-    if not _is_dual(model):
+    if not hasattr(model, "support_vectors_"):
         return None
     support = np.asarray(on_host(model.support_))
     if model.kernel == "precomputed" or callable(model.kernel) or len(support) == 0:
@@ -549,8 +508,7 @@ def _places(model: Any, X: Any, weight: Array) -> Array | None:
             difference = abs(sp.csr_array(X[places[support]]) - vectors).max()
             if difference <= 1e-6 * abs(vectors).max():  # they may be kept in float32
                 return np.asarray(places[support])
-    text = "these are not the examples that the model was fitted to, as X[support_] are others"
-    raise ValueError(text)
+    raise ValueError("not the examples that the model was fitted to: X[support_] are others")
 
 
 def _solved(model: Any, X: Any, y: Any, weight: Array, like: Any) -> Iterator[_Solved]:
@@ -585,7 +543,7 @@ def _solved(model: Any, X: Any, y: Any, weight: Array, like: Any) -> Iterator[_S
             one.stated.epsilon_ = away[order[[min(at, len(order) - 1)]]]
         yield one
         return
-    classes = _classes(model, y)
+    classes = np.asarray(on_host(getattr(model, "classes_", np.unique(y))))
     if y.ndim != 1 or not np.isin(y, classes).all():
         raise ValueError(f"y has to hold labels that the model was fitted to: {classes.tolist()}")
     codes, k = np.searchsorted(classes, y), len(classes)
@@ -605,8 +563,7 @@ def _solved(model: Any, X: Any, y: Any, weight: Array, like: Any) -> Iterator[_S
             name, is_i = f"{classes[i]} against {classes[j]}", (codes == i).astype(int)
             yield of(name, is_i, weight * factor * both, pair, b[p : p + 1], place[some])
     elif np.isinf(like.C) and not hasattr(model, "loss"):
-        text = f"{type(model).__name__} does not say which of {k} classes it holds against which"
-        raise ValueError(f"{text}: give a model of two classes")
+        raise ValueError(f"which of {k} classes are held against which? give a model of two")
     else:
         for c in range(k):  # a class's weight counts where it is held against the rest
             is_c = (codes == c).astype(int)

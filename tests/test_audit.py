@@ -186,7 +186,7 @@ def test_other_losses_are_judged_by_their_margins(rng):
     assert (judged.margin, judged.separable) == (None, False)
     assert "cannot be separated" in str(judged.lines())
     X, y = overlapping(rng, n=50, k=3)
-    with pytest.raises(ValueError, match="of 3 classes"):
+    with pytest.raises(ValueError, match="of 3 classes are held against which"):
         audit(LogisticRegression().fit(X, y), X, y)
 
 
@@ -196,7 +196,7 @@ class Like(BaseEstimator):
     def __init__(self, model, **attributes):
         self.model = model
         self.__dict__.update(attributes)
-        self.predict = model.predict
+        self.decision_function = model.decision_function
 
     def fit(self):
         """There is one, as estimators have it."""
@@ -278,7 +278,7 @@ def test_refusals(rng):
     with pytest.raises(ValueError, match="labels that the model was fitted to"):
         audit(model, X, y + 1)
     wrong = Like(LinearSVC().fit(X[:, ::-1], y), coef_=[[1.0, 2.0, 3.0]], intercept_=[0.1])
-    with pytest.raises(ValueError, match="do not give the classes that it predicts"):
+    with pytest.raises(ValueError, match="do not give what it predicts"):
         audit(wrong, X, y)
     with pytest.raises(ValueError, match="with nu"):
         audit(NuSVC(nu=0.3).fit(X, y), X, y)
@@ -298,8 +298,7 @@ def test_reports(rng):
     assert [row["problem"][:18] for row in report.rows()] == names
     assert report.worst.short == max(judged.short for judged in report.problems)
     pandas = pytest.importorskip("pandas")
-    frame = report.to_frame()
-    assert isinstance(frame, pandas.DataFrame)
+    frame = pandas.DataFrame(report.rows())
     assert frame["objective_short"].tolist() == [j.objective.short[1] for j in report.problems]
     with pytest.raises(AttributeError):
         report.model = SimpleNamespace()

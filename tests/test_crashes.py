@@ -257,7 +257,10 @@ def test_an_algorithm_without_a_model_is_told_what_it_lacks(rng):
 
 def test_a_libsvm_model_has_no_limit_of_iterations(rng):
     X, y = separable(rng)
-    assert "ended before any limit" in str(audit(SVC().fit(X, y), X, y))
+    (judged,) = audit(SVC().fit(X, y), X, y).problems
+    assert "iterations" not in {claim.name for claim in judged.claims}
+    (judged,) = audit(SVC(max_iter=10**6).fit(X, y), X, y).problems
+    assert "it ended before max_iter=1000000" in str(judged.lines())
 
 
 # Tubes.
