@@ -124,7 +124,6 @@ class ManyFits(Sequence[Any]):
             feasible=self.separable[i],
             weights=sp.csr_array(q[:, None]),
             radius=float(self.radius[i]),
-            route=(("together", 1),),
         )
         history = {"n_iter": 1, "n_passes": 1.0, "seconds": 0.0}
         history |= {"margin": certificate.lower, "margin_bound": certificate.upper}

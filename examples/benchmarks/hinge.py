@@ -125,14 +125,13 @@ def compare_classes(name, C):
         estimator.fit(X, y)
         seconds.append(time.process_time() - begun)
     best, other = (objective_of_classes(e.coef_, X, y, C) for e in (ours, peer))
-    route = ", ".join(f"{method} {rounds}" for method, rounds in ours.certificate_.route)
     line = f"| {name} | {X.shape[0]:,} x {X.shape[1]} | {len(ours.classes_)} | {C:g} "
-    line += f"| {ours.status_}, {ours.gap_:.0e} | {route} | {seconds[0]:.2f} | {seconds[1]:.2f} "
+    line += f"| {ours.status_}, {ours.gap_:.0e} | {seconds[0]:.2f} | {seconds[1]:.2f} "
     print(line + f"| {other / best - 1:+.0e} |", flush=True)
 
 
 def tables_of_classes():
-    columns = ["set", "n x d", "classes", "C", "result, gap", "route", "s", "crammer_singer s"]
+    columns = ["set", "n x d", "classes", "C", "result, gap", "s", "crammer_singer s"]
     columns.append("its objective above")
     print("\n| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|", flush=True)
     compare_classes("dna", 0.1)  # not counted: imports

@@ -84,12 +84,11 @@ def fits(name):
 
 def show(name):
     """Print the table of a set."""
-    head = "| form | loss | C | status | gap | ms | route |"
-    print(f"\n{name}\n\n{head}\n{'|---' * 7}|")
+    head = "| form | loss | C | status | gap | ms |"
+    print(f"\n{name}\n\n{head}\n{'|---' * 6}|")
     for form, loss, C, clf, seconds in fits(name):
-        route = ", ".join(f"{method} {rounds}" for method, rounds in clf.certificate_.route)
-        line = f"| {form} | {loss} | {C:g} | {clf.status_} | {clf.gap_:.0e} | {1e3 * seconds:.1f} "
-        print(f"{line}| {route} |", flush=True)
+        line = f"| {form} | {loss} | {C:g} | {clf.status_} | {clf.gap_:.0e} | {1e3 * seconds:.1f} |"
+        print(line, flush=True)
 
 
 def statuses(processor, names):

@@ -142,9 +142,6 @@ class Certificate(Bounds):
     nu : float or None
         If not None, margins are means of the worst margins of this share of the examples
         (dimensionless). ``separable`` is about all examples in either case.
-    route : tuple of (str, int)
-        The methods of the fit, in turn, and how many rounds each has played: more than one only
-        where :class:`~marginsvm.MaxMarginClassifier` changed its method.
     violation : float
         Largest distance of a prediction from its interval, at most (units of y).
     one_class : bool
@@ -177,7 +174,6 @@ class Certificate(Bounds):
     radius: float
     of: str = "X"
     nu: float | None = None
-    route: tuple[tuple[str, int], ...] = ()
     violation: float = 0.0
     one_class: bool = False
     widened_bound: float | None = None

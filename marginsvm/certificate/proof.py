@@ -41,6 +41,9 @@ FLOATS = Floats()
 BELOW = 1.0 - 2.0**-44
 # Norm of what weights combine to (in radii) above which fewer rows are tried before them.
 ROUGH = 1e-9
+# The same above which nonnegative least squares, the shortest combination of rows, shows that rows
+# do not cancel.
+APART = 1e-5
 SAME_LENGTH = 1e-12  # difference of squared norms, relative to the largest, that is rounding
 # Numbers of rows that are written out in search of weights under which they cancel; features with
 # which NNLS takes seconds; and the price of weights that do not balance, in that search.
@@ -266,10 +269,14 @@ def _candidates(qp: QuadraticProgram, alpha: Array) -> Iterator[Array]:
     rough = float(dual(qp, alpha, FLOATS).length) > ROUGH * float(alpha.sum())
     if not rough:
         yield alpha
-    # few rows cannot have all the weight of a share
-    for find in ((lambda qp, _: equal_examples(qp)), on_few_rows) if qp.hard else ():
-        found = find(qp, alpha)
+    if qp.hard:  # few rows cannot have all the weight of a share
+        found = equal_examples(qp)
         if found is not None:
+            yield found
+        found = on_few_rows(qp, alpha)
+        if found is not None:
+            if qp.by_margins and float(dual(qp, found, FLOATS).length) > APART * float(found.sum()):
+                return  # no weights of these rows come nearer to 0
             yield found
     if rough:
         yield alpha

@@ -21,8 +21,6 @@ from marginsvm.estimators.parameters import (
 from marginsvm.estimators.results import Fitted
 from marginsvm.fit import Stopping
 
-_PATIENCE = 10  # rounds without progress
-
 
 @with_parameters
 class MaxMarginClassifier(
@@ -110,7 +108,7 @@ class MaxMarginClassifier(
         return Exact(self.tol)
 
     def _stopping(self) -> Stopping:
-        return replace(super()._stopping(), negligible=None, patience=_PATIENCE)
+        return replace(super()._stopping(), negligible=None)
 
     def _own_results(self, fitted: Fitted) -> dict[str, Any]:
         proof, found = fitted.proof, {}

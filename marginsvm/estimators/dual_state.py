@@ -111,8 +111,6 @@ def remedies(
         return flaw
     if estimator.status_ == "no_margin":
         return _thinner(estimator, problem, progress.confirmed)
-    if limit := algorithm.limit(progress.state):
-        return limit
     if _hidden_by_rounding(estimator):
         return _coarser(estimator, problem)
     if estimator.status_ == "stalled":
@@ -217,10 +215,6 @@ def _longer(estimator: Any, problem: KernelMatrixAdapter) -> str:
 
 _UNFINISHED = ("max_iter", "no_margin", "infeasible", "stalled")
 
-# Difference of two entries of a vector per unit of its mass (in radii) where parts were computed
-# from kernel values in float32: the weights are the same, and the rest is computed anew.
-OTHER_DATA_IN_SINGLE = 1e-3
-
 
 class Played(CallbackSupportMixin):
     """What classifiers and regressors share once their training data is validated."""
@@ -281,14 +275,14 @@ class Played(CallbackSupportMixin):
         same = classes is None or np.array_equal(classes, self.classes_)
         same = same and last.proof.vector.has_shape_of(problem.zeros())
         is_same = same and last.is_of(problem)
-        if is_same and last.agrees_with(problem):
-            return replace(last, confirmed=confirm(algorithm, problem, last))
-        if not same or (is_same and not last.agrees_with(problem, OTHER_DATA_IN_SINGLE)):
+        if not same or (is_same and not last.agrees_with(problem)):
             raise ValueError(
                 "warm_start=True continues the previous fit, but this data has another shape, "
                 "other classes, intervals or values; fit a clone, or set warm_start=False"
             )
-        # slack, radius or mean differ, and with them all bounds; or scores have some digits only
+        if is_same:
+            return replace(last, confirmed=confirm(algorithm, problem, last))
+        # slack, radius or mean differ, and with them all bounds
         return begin(algorithm, problem, last) if last.has_weights_of(problem) else None
 
     # The results.
@@ -310,7 +304,9 @@ class Played(CallbackSupportMixin):
             best, proof = algorithm.candidates(problem, progress.state)
             progress = replace(progress, best=best, proof=proof)
         # what was proved holds the examples
-        last = replace(progress.begun or progress, confirmed=None) if resumable else None
+        last = (progress.begun or progress).copy() if resumable else None
+        if last is not None:
+            last.confirmed = None
         return {**found, "_progress": last}
 
     def _publish(self, attributes: dict[str, Any]) -> None:

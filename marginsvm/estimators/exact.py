@@ -18,8 +18,7 @@ from marginsvm._cached import cached_property
 from marginsvm._typing import Array
 from marginsvm.certificate import proof as proofs
 from marginsvm.certificate.bounded import lowest_values
-from marginsvm.fit import Algorithm, Progress, Requirements, Stopping
-from marginsvm.fit.candidate import Candidate
+from marginsvm.fit import Algorithm, Candidate, Progress, Requirements, Stopping
 from marginsvm.fit.confirm import confirm, prove_intervals, prove_overlap, vanishing
 from marginsvm.fit.interrupts import let_interrupts_through
 from marginsvm.fit.play import OnRound, Outcome, begin
@@ -124,7 +123,7 @@ class Exact(Algorithm):
         else:
             u = state[0].alpha * problem.rows.unit**2
         vector = problem.combine(u.reshape(problem.rows.shape), precise=True)
-        found = Candidate(vector, vector.mass, precise=True)
+        found = Candidate(vector, vector.mass)
         return found, found
 
     def confirmed(self, problem: KernelMatrixAdapter, progress: Progress) -> Confirmed:
@@ -230,7 +229,7 @@ class _Fit:
     ) -> None:
         self.algorithm, self.problem, self.stopping = algorithm, problem, stopping
         self.on_round, self.status = on_round, ""
-        self.progress = replace(progress, moving=True)
+        self.progress = progress.copy()
         self.programs, self.points = programs_of(problem), list(progress.state)
         self.values = [(np.inf, 0.0)] * len(self.programs)
         self.seconds = progress.seconds - time.perf_counter()
@@ -274,20 +273,18 @@ class _Fit:
         self.values[self.part] = now.P, now.D
         n_iter = max(self.progress.n_iter, self.done + now.n_iter)
         lower, upper = self.bounds(now.qp)
-        self.progress = replace(
-            self.progress,
-            state=tuple(self.points),
-            n_iter=n_iter,
-            n_passes=float(n_iter),
-            seconds=self.seconds + time.perf_counter(),
-            confirmed=None,
-            lower=lower,
-            upper=upper,
-        )
+        changes = {
+            "state": tuple(self.points),
+            "n_iter": n_iter,
+            "n_passes": float(n_iter),
+            "seconds": self.seconds + time.perf_counter(),
+            "confirmed": None,
+            "lower": lower,
+            "upper": upper,
+        }
+        vars(self.progress).update(changes)
         if n_iter > len(self.progress.history):
-            self.progress = replace(
-                self.progress, history=self.progress.history.grown(self.progress.line)
-            )
+            self.progress.history.append(self.progress.line)
         answer = self.answer(now)
         if self.on_round is not None and self.on_round(self.progress):
             self.status = self.status or "stopped"
@@ -342,7 +339,7 @@ class _Fit:
         return status
 
     def _proved(self, state: State, *, ended: bool) -> str | None:
-        progress = replace(self.progress, state=state, settled=ended, moving=not ended)
-        bounds = confirm(self.algorithm, self.problem, progress)
-        self.progress = progress = replace(progress, confirmed=bounds)
-        return self.stopping.confirmed(self.problem, progress, bounds)
+        now = replace(self.progress, state=state, settled=ended)
+        now.confirmed = bounds = confirm(self.algorithm, self.problem, now)
+        vars(self.progress).update(vars(now))
+        return self.stopping.confirmed(self.problem, now, bounds)

@@ -25,8 +25,6 @@ from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.solvers.solve import FEWEST
 
-_PATIENCE = 10  # rounds without progress, as of MaxMarginClassifier
-
 
 class OneClass(Exact):
     """The exact solver for examples of one class."""
@@ -191,7 +189,7 @@ class MaxMarginOutlierDetector(
         return OneClass(self.tol)
 
     def _stopping(self) -> Stopping:
-        return Stopping(tol=self.tol, max_iter=self.max_iter, patience=_PATIENCE)
+        return Stopping(tol=self.tol, max_iter=self.max_iter)
 
     def _advice(
         self, algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress

@@ -80,9 +80,6 @@ class PlayedRegressor(StatesNorm, Played, RegressorMixin):
         return tags
 
 
-_PATIENCE = 10  # rounds without progress, as of MaxMarginClassifier
-
-
 @with_parameters
 class MaxMarginRegressor(
     SignParameters,
@@ -251,7 +248,7 @@ class MaxMarginRegressor(
         return Exact(self.tol)
 
     def _stopping(self) -> Stopping:
-        return Stopping(tol=self.tol, max_iter=self.max_iter, patience=_PATIENCE)
+        return Stopping(tol=self.tol, max_iter=self.max_iter)
 
     def _advice(
         self, algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress

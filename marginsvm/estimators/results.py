@@ -16,7 +16,7 @@ from marginsvm.certificate.proof import FLOATS, Proof, restated
 from marginsvm.estimators.training_data import INLIER, IntervalSet, TrainingSet, in_norms
 from marginsvm.fit import Algorithm, Progress
 from marginsvm.fit.confirm import confirm
-from marginsvm.fit.progress import Confirmed, History
+from marginsvm.fit.progress import Confirmed, Line
 from marginsvm.problem.adapter import KernelMatrixAdapter
 
 
@@ -69,7 +69,6 @@ class Fitted:
             radius=radius,
             of=rows_in_words(division.constant) if division else "X",
             nu=self.problem.nu,
-            route=self.progress.route,
         )
 
     def _separable(self) -> bool | None:
@@ -118,9 +117,9 @@ class Fitted:
         return {"support_": self.training.kept[support], "n_support_": n_support}
 
 
-def _table(history: History, unit: float) -> dict[str, Array]:
+def _table(history: list[Line], unit: float) -> dict[str, Array]:
     """The columns of the history, with bounds in margin units."""
-    table = np.array([*history], dtype=np.float64).reshape(-1, 6)
+    table = np.array(history, dtype=np.float64).reshape(-1, 6)
     return {
         "n_iter": table[:, 0].astype(int),
         "n_passes": table[:, 1],
@@ -146,7 +145,6 @@ class FittedIntervals(Fitted):
             feasible=False if bounds.refuted else (bounds.violation == 0.0 or None),
             weights=training.embed(self._weights()),
             radius=radius,
-            route=self.progress.route,
             violation=bounds.violation * training.unit,
             widened_bound=bounds.norm_bound(bounds.allowed) * length,
         )
@@ -196,7 +194,7 @@ class FittedIntervals(Fitted):
 
     def _table(self) -> dict[str, Array]:
         """The columns of the history, in the user's units."""
-        table = np.array([*self.progress.history], dtype=np.float64).reshape(-1, 6)
+        table = np.array(self.progress.history, dtype=np.float64).reshape(-1, 6)
         length = self.training.unit / self.problem.radius
         norm, bound = in_norms(table[:, 3], table[:, 4], length)
         return {

@@ -5,10 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
-from marginsvm.fit.candidate import Candidate
-from marginsvm.fit.progress import Confirmed, Progress
+from marginsvm.fit.progress import Candidate, Confirmed, Progress
 from marginsvm.problem.adapter import BestResponse, ColumnPlan, KernelMatrixAdapter, Predictor
 from marginsvm.problem.responses import Response
 
@@ -118,6 +118,30 @@ class Algorithm(ABC):
     def candidates(self, problem: KernelMatrixAdapter, state: Any) -> Iterable[Candidate]:
         """Vectors that carry bounds after a round, and the model where nothing separates."""
 
+    def best_bounds(
+        self, problem: KernelMatrixAdapter, state: Any, before: Progress
+    ) -> dict[str, Any]:
+        """What a state changes of the progress: better bounds, and the candidates they are of."""
+        found: dict[str, Any] = {}
+        lower, upper = before.lower, before.upper
+        for candidate in self.candidates(problem, state):
+            norm = problem.norm(candidate.vector)
+            if not isfinite(norm):
+                raise ValueError(
+                    f"{type(self).__name__} diverged in round {before.n_iter + 1}: its vectors are "
+                    "too long for float64; choose a smaller step, if it has one, or scale X"
+                )
+            if candidate.fallback:
+                found["fallback"] = candidate
+            low = candidate.min_margin
+            if low is not None and norm > 0.0 and low / norm > lower:
+                lower = low / norm
+                found["lower"], found["best"] = lower, candidate
+            if candidate.mass > 0.0 and norm / candidate.mass < upper:
+                upper = norm / candidate.mass
+                found["upper"], found["proof"] = upper, candidate
+        return found
+
     def confirmed(self, problem: KernelMatrixAdapter, progress: Progress) -> Confirmed | None:
         """What a fit publishes and proves; None: that of its candidates."""
         return None
@@ -125,24 +149,6 @@ class Algorithm(ABC):
     def n_rounds(self, n_iter: int) -> int:
         """Number of rounds that one step plays, where ``n_iter`` rounds were played before it."""
         return 1
-
-    def moving(self, state: Any) -> bool:
-        """Whether the objective still falls, although neither bound has become better.
-
-        A fit with patience (``Stopping``) has not stalled as long as it does.
-        """
-        return False
-
-    def phase(self, state: Any) -> str:
-        """What the last step was a step of, in a word or two, for the route of a fit.
-
-        An algorithm that changes its method names the method; others are one phase throughout.
-        """
-        return type(self).__name__
-
-    def limit(self, state: Any) -> str:
-        """Why this fit cannot reach its gap, if not for rounding: for the warning; or nothing."""
-        return ""
 
     def fallback(self, problem: KernelMatrixAdapter, progress: Progress) -> Candidate:
         """Model for a fit that found no separator: the last candidate with ``fallback=True``."""

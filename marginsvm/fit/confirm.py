@@ -45,12 +45,11 @@ def confirm(algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progre
     known = algorithm.confirmed(problem, progress)
     if known is not None:
         return known
-    found, programs = progress.proof, programs_of(problem)
+    found, (qp,) = progress.proof, programs_of(problem)
     assert found is not None
-    (qp,) = programs
-    model, predictor, words = _best_model(algorithm, problem, progress, qp)
-    proof = prove_overlap(problem, with_weights(qp, predictor, found.combination.coef))
-    return Confirmed(model, (proof,), problem.rows.unit, np.ones(1), words)
+    model, predictor = _best_model(algorithm, problem, progress, qp)
+    proof = prove_overlap(problem, with_weights(qp, predictor, found.vector.coef))
+    return Confirmed(model, (proof,), problem.rows.unit, np.ones(1))
 
 
 def prove_overlap(problem: KernelMatrixAdapter, proof: Proof) -> Proof:
@@ -70,27 +69,22 @@ def vanishing(problem: KernelMatrixAdapter) -> float:
 
 def _best_model(
     algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress, qp: QuadraticProgram
-) -> tuple[Predictor, proofs.Predictor, str]:
+) -> tuple[Predictor, proofs.Predictor]:
     """Vector and predictor of the best separator or, if there is none, of the fallback."""
     best = progress.best
     if best is not None:
-        offsets = None if best.fallback else best.offsets
-        if offsets is None:
-            margins = best.margins
-            if margins is None:
-                margins = problem.margins(best.vector, precise=True)
-            offsets = best_offsets(problem, margins)
+        offsets = best_offsets(problem, problem.margins(best.vector, precise=True))
         found = _published(problem, qp, best.vector, offsets)
         if found.primal.margin > 0.0:
-            return best.vector, found, ""
+            return best.vector, found
     last = algorithm.fallback(problem, progress)
-    model, offsets = last.vector, last.offsets
+    model, known = last.vector, last.offsets
     if problem.norm(model) <= NOTHING_LEFT * float(model.coef.sum()):
         model = problem.zeros()
-    if offsets is None:
+    if known is None:
         margins = problem.margins(model, precise=True)  # which float32 may not hold
-        offsets = least_loss(problem.rows, margins).offsets
-    return model, _published(problem, qp, model, offsets), last.words
+        known = least_loss(problem.rows, margins).offsets
+    return model, _published(problem, qp, model, known)
 
 
 def _published(

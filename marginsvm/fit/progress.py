@@ -1,9 +1,8 @@
-"""The progress of a fit: the best bounds so far, and the vectors that gave them."""
+"""The progress of a fit: the best bounds so far, the vectors that gave them, and what is proved."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any, NamedTuple
 
@@ -12,13 +11,54 @@ import numpy as np
 from marginsvm._cached import cached_property
 from marginsvm._typing import Array
 from marginsvm.certificate.proof import FLOATS, Proof
-from marginsvm.fit.candidate import Candidate
 from marginsvm.problem.adapter import KernelMatrixAdapter, Predictor
+from marginsvm.problem.matrix import FLOAT64
 from marginsvm.problem.rows import Intervals, OutputRows
 
-# Difference of two entries of a vector per unit of its mass (in radii) that no rounding makes: it
-# shows that a warm start was given other data.
-OTHER_DATA = 1e-9
+# Difference of two entries of a vector per unit of its mass (in radii) that no rounding makes, in
+# float64 and in float32: it shows that a warm start was given other data.
+OTHER_DATA, OTHER_DATA_IN_SINGLE = 1e-9, 1e-3
+
+
+@dataclass(slots=True)
+class Candidate:
+    """A vector of a round, and what is known of it for its bounds.
+
+    Attributes
+    ----------
+    vector : Predictor
+        A Vector, where it is used for an upper bound: only combinations of rows give one.
+    mass : float
+        Sum of its coefficients (dimensionless). If it is positive, the norm over the mass is an
+        upper bound; 0: the vector is not used for one.
+    min_margin : float or None
+        Its smallest margin (units of the radius). If it is known, the margin over the norm is a
+        lower bound; None: the vector is not used for one.
+    fallback : bool
+        Whether it may be the model of a fit that finds no separator.
+    offsets : ndarray of shape (n_classes,) or None
+        Its intercept as that model, as class offsets. None: that of the least exponential loss, at
+        the scale of the predictor where this loss is least.
+
+    Examples
+    --------
+    A sum of two rows, whose norm over 2 bounds the margin from above:
+
+    >>> import numpy as np
+    >>> from marginsvm.fit import Candidate
+    >>> from marginsvm.problem.adapter import LinearAdapter
+    >>> from marginsvm.problem.rows import make_rows
+    >>> problem = LinearAdapter(np.eye(2), make_rows(np.array([0, 1]), 2, balanced=False))
+    >>> pair = Candidate(problem.row(0) + problem.row(1), mass=2.0)
+    >>> round(problem.norm(pair.vector) / pair.mass, 6)
+    0.707107
+    """
+
+    vector: Any
+    mass: float = 0.0
+    min_margin: float | None = None
+    fallback: bool = False
+    offsets: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -136,95 +176,16 @@ class Line(NamedTuple):
     violation: float = 0.0
 
 
-class History:
-    """Lines of a table: a value that never changes.
-
-    Copying all lines in every round would take time in proportion to the square of their number.
-    So a history and the longer ones made from it share one list, of which each holds the first
-    lines. The first call of ``grown`` appends to that list; a second call of the same history
-    copies it.
-
-    Examples
-    --------
-    >>> from marginsvm.fit.progress import History, Line
-    >>> short = History().grown(Line(1, 1.0, 0.1, 0.0, 1.0))
-    >>> long, other = (short.grown(Line(2, 2.0, s, 0.0, 1.0)) for s in (0.2, 0.3))
-    >>> len(short), long[-1].seconds, other[-1].seconds
-    (1, 0.2, 0.3)
-    """
-
-    def __init__(self, lines: list[Line] | None = None) -> None:
-        self._lines = [] if lines is None else lines
-        self._n = len(self._lines)
-
-    def grown(self, line: Line) -> History:
-        """History with one line more."""
-        lines = self._lines
-        if len(lines) == self._n:
-            lines.append(line)  # of several threads, only one gets this position
-        if lines[self._n] is not line:
-            lines = [*self, line]
-        longer = History.__new__(History)
-        longer._lines, longer._n = lines, self._n + 1
-        return longer
-
-    def __len__(self) -> int:
-        return self._n
-
-    def __iter__(self) -> Iterator[Line]:
-        return iter(self._lines[: self._n])
-
-    def __getitem__(self, index: int) -> Line:
-        """The line at this index, which may count from the end."""
-        return self._lines[range(self._n)[index]]
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"_lines": [*self], "_n": self._n}
-
-
-def came_nearer(then: tuple[float, float], now: tuple[float, float]) -> bool:
-    """Whether a bound, lower or upper, or the gap between them has improved by a hundredth."""
-    better = now[1] < 0.99 * then[1] or now[0] > 1.01 * max(then[0], 0.0)
-    return bool(better or max(now[1] - now[0], 0.0) < 0.99 * max(then[1] - then[0], 0.0))
-
-
-Route = tuple[tuple[str, int], ...]
-
-
-def longer(route: Route, phase: str, rounds: int) -> Route:
-    """A route with some more rounds of a phase, which is the last one or another.
-
-    Examples
-    --------
-    >>> from marginsvm.fit.progress import longer
-    >>> longer(longer((), "Newton", 1), "Newton", 2), longer((("Newton", 3),), "multipliers", 1)
-    ((('Newton', 3),), (('Newton', 3), ('multipliers', 1)))
-    """
-    if route and route[-1][0] == phase:
-        return (*route[:-1], (phase, route[-1][1] + rounds))
-    return (*route, (phase, rounds))
-
-
-@dataclass(frozen=True)
+@dataclass
 class Progress:
-    """The progress of a fit after a round; every round makes a new value.
+    """The progress of a fit. Rounds change it all at once, when they have ended.
 
     Attributes
     ----------
     state : object
-        The state of the algorithm.
-    C : float
-        Soft margin parameter of the problem.
-    loss : str
-        What slack costs there: its size, or its square.
-    nu : float or None
-        Share of the examples whose mean margin is maximised there.
-    radius : float
-        The problem's, which vectors are in units of.
-    weights : ndarray of shape (n_examples,) or None
-        Sample weights of the problem, those of classes included; None: they are all 1.
-    intervals : Intervals or None
-        Those in which scores are to lie; None: there are classes.
+        The state of the algorithm, a value.
+    C, radius, loss, nu, signs, weights, intervals
+        Those of the problem and of its rows, by which it is known again.
     n_iter : int
         Rounds played.
     lower, upper : float
@@ -233,6 +194,10 @@ class Progress:
         The candidates that gave ``lower`` and ``upper``.
     fallback : Candidate or None
         The latest candidate with ``fallback=True``: the model where nothing separates.
+    violation : float
+        Largest distance of a score of the best predictor from its interval (units of the targets).
+    error : float or None
+        What is compared with ``tol`` where scores are to lie in intervals.
     seconds, n_passes : float
         Time and passes that the rounds took.
     confirmed_at : int
@@ -244,97 +209,63 @@ class Progress:
         continues begins from it and plays that step in full.
     settled : bool
         Whether the last step returned the same state, so that no later one changes it either.
-    moving : bool
-        Whether the objective still falls, although neither bound has become better.
-    history : History
-    route : tuple of (str, int)
-        The phases of the algorithm, in turn, and how many rounds each has played.
+    history : list of Line
     """
 
     state: Any
-    C: float = np.inf
+    C: float = inf
     radius: float = 1.0
+    loss: str = "squared_hinge"
+    nu: float | None = None
+    signs: Array | None = None
     weights: Array | None = None
+    intervals: Intervals | None = None
     n_iter: int = 0
-    lower: float = -np.inf
-    upper: float = np.inf
+    lower: float = -inf
+    upper: float = inf
     best: Candidate | None = None
-    fallback: Candidate | None = None
     proof: Candidate | None = None
+    fallback: Candidate | None = None
+    violation: float = 0.0
+    error: float | None = None
     seconds: float = 0.0
     n_passes: float = 0.0
     confirmed_at: int = 0
     confirmed: Confirmed | None = None
     begun: Progress | None = None
     settled: bool = False
-    moving: bool = False
-    history: History = field(default_factory=History)
-    route: Route = ()
-    loss: str = "squared_hinge"
-    nu: float | None = None
-    intervals: Intervals | None = None
-    signs: Array | None = None
+    history: list[Line] = field(default_factory=list)
 
     @property
     def line(self) -> Line:
         """The best bounds, for the history."""
-        violation = 0.0 if self.best is None else self.best.violation
         counts = self.n_iter, self.n_passes, self.seconds
-        return Line(*counts, self.lower, self.upper, violation)
+        return Line(*counts, self.lower, self.upper, self.violation)
 
-    def stalled(self, patience: int | None) -> bool:
-        """Whether the last ``patience`` rounds improved neither a bound nor the gap.
-
-        A change by less than a hundredth counts as none: at that pace, one more digit would
-        take 230 times ``patience`` rounds. A fit whose state is still moving has not stalled,
-        nor has one without an upper bound whose last round has changed anything, or without a
-        proof, even of no bound, that it could end with.
-        """
-        if self.moving or patience is None or len(self.history) <= patience:
-            return False
-        then, now = self.history[-1 - patience], self.history[-1]
-        near = came_nearer((then.lower, then.upper), (now.lower, now.upper))
-        at_an_end = self.settled and self.proof is not None
-        return bool(np.isfinite(then.upper) or at_an_end) and not near
+    def copy(self) -> Progress:
+        """The same, which later rounds do not change."""
+        return replace(self, history=[*self.history])
 
     def is_of(self, problem: KernelMatrixAdapter) -> bool:
         """Whether the problem has the soft margin, signs and sample weights of this one."""
-        same = self.C == problem.C and self.loss == problem.loss and self.nu == problem.nu
-        same = same and _are_equal(self.signs, problem.signs)
-        return same and self.has_weights_of(problem)
+        mine: Any = self.C, self.loss, self.nu, self.signs
+        others: Any = problem.C, problem.loss, problem.nu, problem.signs
+        return all(map(np.array_equal, mine, others)) and self.has_weights_of(problem)
 
     def has_weights_of(self, problem: KernelMatrixAdapter) -> bool:
         """Whether the problem has the sample weights of this one."""
-        return _are_equal(self.weights, problem.rows.weights)
+        return np.array_equal(self.weights, problem.rows.weights)  # type: ignore[arg-type]
 
-    def _has_ends_of(self, problem: KernelMatrixAdapter) -> bool:
-        """Whether the problem asks for scores in the same intervals, or for classes as well."""
-        rows, mine = problem.rows, self.intervals
-        if mine is None or not isinstance(rows, OutputRows):
-            return mine is None and not isinstance(rows, OutputRows)
-        others = rows.intervals
-        return np.array_equal(mine.low, others.low) and np.array_equal(mine.high, others.high)
-
-    def agrees_with(self, problem: KernelMatrixAdapter, error: float = OTHER_DATA) -> bool:
-        """Whether the stored image and margins of the best vectors are those on this problem.
-
-        Images and margins that were computed in float64 are not computed again, so that a warm
-        start on other data would take over wrong bounds.
-        """
-        proof, best, same = self.proof, self.best, self._has_ends_of(problem)
+    def agrees_with(self, problem: KernelMatrixAdapter) -> bool:
+        """Whether the problem has these intervals, and the proof the same image there."""
+        mine, proof = self.intervals, self.proof
+        others = problem.rows.intervals if isinstance(problem.rows, OutputRows) else None
+        if mine is not None and others is not None:
+            if not all(map(np.array_equal, (mine.low, mine.high), (others.low, others.high))):
+                return False
+        elif mine is not others or proof is None:
+            return False
         assert proof is not None
-        if same and proof.precise:
-            vector = proof.combination
-            far = error * float(np.abs(vector.coef).sum())
-            same = (problem.refresh(vector) - vector).largest_entry() <= far
-        if same and best is not None and best.margins is not None:
-            margins, far = problem.margins(best.vector, precise=True), problem.norm(best.vector)
-            same = np.allclose(margins, best.margins, rtol=0.0, atol=error * far)
-        return bool(same)
-
-
-def _are_equal(mine: Array | None, others: Array | None) -> bool:
-    """Whether two arrays are equal, or there are none."""
-    if mine is None or others is None:
-        return mine is others
-    return mine is others or np.array_equal(mine, others)
+        error = OTHER_DATA if problem.precision == FLOAT64 else OTHER_DATA_IN_SINGLE
+        change = (problem.refresh(proof.vector) - proof.vector).largest_entry()
+        return bool(change <= error * float(np.abs(proof.vector.coef).sum()))

@@ -37,62 +37,45 @@ class Stopping:
     negligible : float or None
         Upper bound (in radii) at which a fit without a separator gives up. Before, from 1e-2 on
         (a fit to a separator: from ``tol`` on), it looks now and then for a proof that nothing
-        separates. None: both at the
-        threshold of the problem's error model (``vanishing``).
-    patience : int or None
-        Rounds without progress after which a fit has stalled. Until then, a negligible upper bound
-        ends it only with a proof that nothing separates: later rounds may find that proof, or a
-        thin margin. None: a fit never stalls.
+        separates. None: a fit looks for a proof once the bound is below the threshold of the
+        problem's error model (``vanishing``), and without one goes on as long as it can.
     """
 
     goal: str = "gap"
     tol: float = 1e-3
     max_iter: int = 10_000
     negligible: float | None = None
-    patience: int | None = None
-
-    def looks_at_bounds_after(self, n_iter: int) -> bool:
-        """Whether candidates are looked at after a round: all rounds, unless they end nothing."""
-        return self.goal != "rounds" or n_iter == self.max_iter
 
     def promised(self, problem: KernelMatrixAdapter, progress: Progress) -> str | None:
         """Name the reason to stop according to the bounds of rounds, if there is one."""
-        best, proof = progress.best, progress.proof
-        if best is not None and best.error is not None and proof is not None:
-            infeasible = proof.norm_bound == np.inf
-            return "infeasible" if infeasible else self._status_of_error(best.error)
+        if progress.error is not None:
+            return "infeasible" if progress.upper == 0.0 else self._status_of_error(progress.error)
         lower = progress.lower if progress.lower > NOISE else 0.0
-        small = vanishing(problem) if self.negligible is None else self.negligible
-        if self.negligible is not None and self.goal != "rounds" and self.tol > 0:
-            small = max(
-                small, WORTH_A_PROOF if self.goal == "gap" else min(self.tol, WORTH_A_PROOF)
-            )
+        if self.negligible is None:
+            small = vanishing(problem)
+        else:
+            wanted = WORTH_A_PROOF if self.goal == "gap" else min(self.tol, WORTH_A_PROOF)
+            small = max(self.negligible, wanted) if self.tol > 0 else self.negligible
         return self._status(problem, lower, progress.upper, small, separates=True)
 
     def confirmed(
         self, problem: KernelMatrixAdapter, progress: Progress, bounds: Confirmed
     ) -> str | None:
         """Name the reason to stop according to proved bounds, if there is one."""
-        stalled = "stalled" if self.stalled(progress) else None
         if isinstance(problem.rows, OutputRows):
             if bounds.refuted:
                 return "infeasible"
-            return self._status_of_error(bounds.error(problem.rows.farthest)) or stalled
+            return self._status_of_error(bounds.error(problem.rows.farthest))
+        at_the_end = progress.settled or progress.n_iter >= self.max_iter
         small = vanishing(problem) if self.negligible is None else self.negligible
         if bounds.refuted:
             small = np.inf
-            if self.tol == 0 and progress.n_iter < self.max_iter:
+            if self.tol == 0 and not at_the_end:
                 return None  # all rounds are played, those of a fit that goes on, too
         separates = bounds.separates
         status = self._status(problem, bounds.lower, bounds.upper, small, separates=separates)
-        if status == "no_margin" and not bounds.refuted and self.patience is not None:
-            at_the_end = stalled or progress.settled or progress.n_iter >= self.max_iter
-            return status if at_the_end else None
-        return status or stalled
-
-    def stalled(self, progress: Progress) -> bool:
-        """Whether ``patience`` rounds have brought no progress; never with ``tol=0``."""
-        return self.tol > 0 and progress.stalled(self.patience)
+        proved = bounds.refuted or self.negligible is not None or at_the_end
+        return None if status == "no_margin" and not proved else status
 
     def _status_of_error(self, error: float) -> str | None:
         """Name the reason to stop where scores are to lie in intervals."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -173,14 +172,22 @@ class IntervalAscent(DualLp):
             state = self.moved(soft, state)
         return self._fit(problem, self.measured(soft, state).found.fit.vector)
 
-    def candidates(self, problem: KernelMatrixAdapter, state: DualLpState) -> Iterator[Candidate]:
+    def best_bounds(
+        self, problem: KernelMatrixAdapter, state: Any, before: Progress
+    ) -> dict[str, Any]:
         """The largest bound, and the predictor of the least error."""
         fit, found = state.found.fit, state.found
         error = found.error(fit) if found.zero > 0.0 else 0.0
         least = np.inf if found.infeasible else float(np.sqrt(2.0 * found.dual.objective()))
-        yield Candidate(found.weights, precise=True, norm_bound=least, error=error)
         norm, violation = float(np.sqrt(2.0 * fit.primal.objective)), float(fit.primal.violation)
-        yield Candidate(fit.vector, norm=norm, violation=violation, error=error, fallback=True)
+        return {
+            "lower": 1.0 / norm if norm > 0.0 else np.inf,
+            "upper": 1.0 / least if least > 0.0 else np.inf,
+            "best": Candidate(fit.vector),
+            "proof": Candidate(found.weights),
+            "violation": violation,
+            "error": error,
+        }
 
     def confirmed(self, problem: KernelMatrixAdapter, progress: Progress) -> Confirmed:
         """Prove the predictor of the least error and the weights of the largest bound."""

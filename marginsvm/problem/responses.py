@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
+from math import exp, log
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -24,7 +25,6 @@ from marginsvm.problem.intercepts import (
     least_of_convex,
     logsumexp,
     min_cycle,
-    shifted_table,
 )
 from marginsvm.problem.rows import Rows
 
@@ -195,10 +195,10 @@ class Softmax(Response):
 
     def respond(self, rows: Rows, margins: Array, mu: float = 1.0) -> Weights:
         """Weights on the rows, given the margins of all rows."""
-        sums, e = self._exponentials(rows, margins, mu)
-        q, weights = e, self._finished(rows, sums, mu)
-        q *= rows.expand(weights.q)
-        return replace(weights, q=q)
+        sums, q = self._exponentials(rows, margins, mu)
+        factors, rest = self._finished(rows, sums, mu)
+        q *= rows.expand(factors)
+        return Weights(q, *rest)
 
     __call__ = respond
 
@@ -216,17 +216,18 @@ class Softmax(Response):
         return SoftmaxSums(largest, rows.group_sum(e), np.zeros(1)), e
 
     @staticmethod
-    def _finished(rows: Rows, sums: SoftmaxSums, mu: float) -> Weights:
-        """All but the weights themselves; ``q`` are the factors of the groups' exponentials."""
+    def _finished(rows: Rows, sums: SoftmaxSums, mu: float) -> tuple[Array, tuple[Any, ...]]:
+        """Factors of the groups' exponentials, and what :class:`Weights` have besides q."""
         with np.errstate(divide="ignore"):
             table = sums.largest + np.log(sums.mass)
         beta = balancing_offsets(table)
-        log_total = float(logsumexp(shifted_table(table, beta).ravel()))
-        factors = np.exp(shifted_table(finite(sums.largest), beta) - log_total)
-        log_risk = log_total - float(np.log(rows.total_weight))
-        gradient_mass = float(np.exp(min(log_risk, LARGEST_EXPONENT)))
+        shift = differences(beta)
+        log_total = float(logsumexp((table - shift).ravel()))
+        factors = np.exp(sums.largest - shift - log_total)
+        log_risk = log_total - log(rows.total_weight)
+        gradient_mass = exp(min(log_risk, LARGEST_EXPONENT))
         smallest = rows.min_margin(-mu * sums.largest)
-        return Weights(factors, 1.0, smallest, mu * beta, log_risk, gradient_mass)
+        return factors, (1.0, smallest, mu * beta, log_risk, gradient_mass)
 
     # By one pass over blocks of examples, each of which is read once for scores and products.
 
@@ -245,13 +246,13 @@ class Softmax(Response):
         """Weights, and their ``V' X``, from the margins and the sums of all blocks."""
         margins, parts = zip(*found, strict=True)
         M, sums = np.concatenate(margins), reduce(SoftmaxSums.merge, parts)
-        weights = self._finished(rows, sums, mu)
-        image = rows.sum_of_groups(sums.products, weights.q)
+        factors, rest = self._finished(rows, sums, mu)
+        image = rows.sum_of_groups(sums.products, factors)
         M /= -mu
         M -= rows.expand(finite(sums.largest))
         q = rows.weighted(np.exp(M, out=M))
-        q *= rows.expand(weights.q)
-        return replace(weights, q=q), image.astype(np.float64, copy=False)
+        q *= rows.expand(factors)
+        return Weights(q, *rest), image.astype(np.float64, copy=False)
 
 
 def finite(largest: Array) -> Array:
