@@ -249,10 +249,10 @@ class Played(CallbackSupportMixin):
         results = partial(self._results, algorithm, problem, training)
         with single_threaded_blas():
             resume = self._resume(algorithm, problem, training.classes)
-            rounds_left = self.max_iter - (resume.n_iter if resume else 0)
-            context = self._init_callback_context(max_subtasks=max(0, rounds_left))
+            played = resume.n_iter if resume else 0
+            context = self._init_callback_context(max_subtasks=max(0, self.max_iter - played))
             context.call_on_fit_task_begin(estimator=self, X=X, y=y)
-            follower = _Follower(self, problem, context, X, y, results, training, resume)
+            follower = _Follower(self, problem, context, X, y, results, training, played, resume)
             try:
                 outcome = self._run(algorithm, problem, stopping, follower, resume)
             except (KeyboardInterrupt, OSError):  # or a failed read: keep what was found
@@ -360,11 +360,12 @@ class _Follower:
     y: Any
     results: Callable[[Progress, str], dict[str, Any]]
     training: Any
+    n_iter: int
     last: Progress | None
 
     def __call__(self, progress: Progress) -> bool:
         """Take note of a round; returning True stops the fit."""
-        before, self.last = 0 if self.last is None else self.last.n_iter, progress
+        before, self.n_iter, self.last = self.n_iter, progress.n_iter, progress
         if self.estimator.verbose:
             self._print(before, progress)
         if not getattr(self.estimator, "_skl_callbacks", None):
