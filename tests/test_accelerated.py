@@ -519,10 +519,7 @@ def test_progressive_rescaling_is_exponentially_fast_where_support_vectors_span(
 
 @pytest.mark.parametrize("growth", [2.0, 1.5])
 def test_progressive_rescaling_needs_support_vectors_that_span(growth):
-    """One more example, without weight and in a direction of its own: the same growth gets stuck.
-
-    What the first rounds gave the predictor in that direction is only scaled from then on.
-    """
+    """One more example, of no weight and in a direction of its own: the growth gets stuck."""
     gamma, side = 0.3, np.sqrt(1.0 - 0.3**2)
     X = np.array([[gamma, side, 0.0], [-gamma, side / 2.0, 0.0], [0.9, 0.0, 0.4]])
     y = np.array([1, 0, 1])
@@ -537,10 +534,7 @@ def test_progressive_rescaling_needs_support_vectors_that_span(growth):
 
 
 def test_progressive_rescaling_gets_stuck_elsewhere(rng):
-    """Where the norm grows faster than the direction improves: half of the rounds gain nothing.
-
-    It is the growth that decides: with a slower one, the margin of the same data goes on.
-    """
+    """Where the norm grows faster than the direction improves: half of the rounds gain nothing."""
     X, y = separable(rng, n=40, d=10)
     data = game(X, y)
     gamma = best_margin(X, y, fit_intercept=False) / data.radius

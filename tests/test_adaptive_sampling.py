@@ -203,10 +203,7 @@ def test_uniforms_do_not_depend_on_the_rounds():
 
 @pytest.mark.slow
 def test_theorem_4_1(rng):
-    """With the theorem's T, at least 1 - delta of 20 runs reach the margin less epsilon.
-
-    Uniform draws give the mean of the rows, whose margin is negative.
-    """
+    """With the theorem's T, at least 1 - delta of 20 runs reach the margin less epsilon."""
     X, y = lopsided(rng, n=20, gamma=0.6)
     best = best_margin(X, y, fit_intercept=False)
     radius = np.sqrt(np.square(X).sum(axis=1).max())

@@ -104,11 +104,7 @@ def test_mistakes_of_rosenblatts_perceptron_on_the_data_of_section_3(n):
 
 
 def mistakes_in_turn(A, sign, most):
-    """How often each row of ``A = sign * X`` is added by a perceptron, spelled out.
-
-    ``sign`` is None without an intercept. With one, half of a row is added, and half of the row of
-    smallest margin in the other class, if the two together are misclassified.
-    """
+    """How often each row of ``A = sign * X`` is added by a perceptron, spelled out."""
     w, added, start, n = np.zeros(A.shape[1]), np.zeros(len(A)), 0, len(A)
     for _ in range(most):
         margins = A @ w

@@ -121,10 +121,7 @@ def test_an_error_is_a_line_of_the_report():
 
 @dataclass(frozen=True)
 class SquaredHinge:
-    """Weights ``max(0, level - margin / mu)``, for rows without an intercept.
-
-    Their mass is not 1: nothing may rely on that.
-    """
+    """Weights ``max(0, level - margin / mu)``, for rows without an intercept."""
 
     level: float = 1.0
     mass: float = 1.0

@@ -50,6 +50,7 @@ KINDS = {
     "through 0": {"fit_intercept": False},
     "rbf": {"kernel": "rbf", "gamma": 0.3},
     "balanced": {"class_weight": "balanced"},
+    "hinge": {"loss": "hinge"},
 }
 each_kind = pytest.mark.parametrize("params", KINDS.values(), ids=KINDS)
 
@@ -109,7 +110,7 @@ def test_walks_of_many_rows(params, k, rng):
     train, test = next(StratifiedKFold(3).split(X, y))
     for C, score in zip(clf.Cs_, clf.scores_[0], strict=True):
         alone = MaxMarginClassifier(C=C, tol=1e-4, **params).fit(X[train], y[train])
-        assert abs(alone.score(X[test], y[test]) - score) <= 3 / len(test)
+        assert abs(alone.score(X[test], y[test]) - score) * len(test) < 3.5
 
 
 @pytest.mark.parametrize("tol", [1e-6, 1e-2])
@@ -450,47 +451,16 @@ def test_probabilities_from_the_same_folds(rng):
     assert voting.fit(X, y).score(X, y) > 0.5
 
 
-def test_a_path_with_the_hinge_loss_is_that_loss(rng):
-    X, y = overlapping(rng, n=80)
-    path = margin_path(X, y, Cs=[0.1, 1.0], loss="hinge")
-    for C, margin, bound in zip(path.Cs, path.margins, path.margin_bounds, strict=True):
-        alone = MaxMarginClassifier(C=C, loss="hinge").fit(X, y)
-        np.testing.assert_allclose([margin, bound], alone.margin_, rtol=3e-6)
-    y = np.arange(80) % 3
-    path = margin_path(X, y, Cs=[1.0], loss="hinge")
-    alone = MaxMarginClassifier(C=1.0, loss="hinge").fit(X, y)
-    np.testing.assert_allclose(path.margins, alone.margin_, rtol=3e-6)
-
-
-@pytest.mark.parametrize(
-    ("params", "n", "d"),
-    [
-        ({}, 90, 3),
-        ({}, 780, 3),
-        ({}, 780, 560),
-        ({"fit_intercept": False}, 90, 3),
-        ({"kernel": "rbf", "gamma": 0.3}, 780, 3),
-        ({"class_weight": "balanced"}, 90, 3),
-    ],
-)
-def test_folds_with_the_hinge_loss_have_that_loss(params, n, d, rng):
+def test_folds_of_many_features_with_the_hinge_loss(rng):
     """Up to the examples that an error of 1e-3 may move: three of a fold, and few in all."""
-    X, y = uneven(rng, n=n)
-    X = np.hstack([X, 0.1 * rng.standard_normal((n, d - 3))])
-    Cs = [0.01, 0.1, 1.0]
-    clf = MaxMarginClassifierCV(Cs=Cs, cv=3, loss="hinge", **params).fit(X, y)
+    X, y = uneven(rng, n=780)
+    X, Cs = np.hstack([X, 0.1 * rng.standard_normal((780, 557))]), [0.01, 0.1, 1.0]
+    clf = MaxMarginClassifierCV(Cs=Cs, cv=3, loss="hinge", refit=False).fit(X, y)
     assert clf.fold_gaps_.max() <= 1e-3
-    single = [
-        cross_val_score(MaxMarginClassifier(C=C, loss="hinge", tol=1e-4, **params), X, y, cv=3)
-        for C in Cs
-    ]
-    wrong = np.abs(clf.scores_ - np.transpose(single)) * (n // 3)
-    assert wrong.max() < 3.5
-    assert wrong.mean() < 1.0
-    alone = MaxMarginClassifier(C=clf.C_, loss="hinge", **params).fit(X, y)
-    assert (clf.margin_, clf.margin_bound_) == (alone.margin_, alone.margin_bound_)
-    np.testing.assert_array_equal(clf.decision_function(X), alone.decision_function(X))
-    assert check_certificate(clf, X, y)
+    models = [MaxMarginClassifier(C=C, loss="hinge", tol=1e-4) for C in Cs]
+    wrong = np.abs(clf.scores_ - np.transpose([cross_val_score(m, X, y, cv=3) for m in models]))
+    assert wrong.max() < 3.5 / 260
+    assert wrong.mean() < 1.0 / 260
 
 
 @pytest.mark.parametrize(

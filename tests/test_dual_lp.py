@@ -176,10 +176,7 @@ def test_soft_margins_have_the_linear_rate_of_lin_lu_and_xiao(k, C, rng):
 @each_hard
 @pytest.mark.parametrize("p", [2.0, 1.5])
 def test_proposition_1_and_the_rate_of_eq_8(p, kind, rng):
-    """Bregman divergence <= dual gap at every epoch; mean gap within the rate of Algorithm 2.
-
-    With the steps counted as Lin, Lu and Xiao count them, the factor is (2n / (2n + t))^2.
-    """
+    """Bregman divergence <= dual gap at every epoch; mean gap within the rate of Algorithm 2."""
     X, y = small(kind, rng)
     data, n, q, runs = game(X, y, p), len(X), p / (p - 1), 5
     A, best = written_out(data, X, y), optimum(data, X, y, p)
@@ -467,10 +464,7 @@ def test_corollary_1_of_raj(p, rng):
 @each_hard
 @pytest.mark.parametrize("p", [2.0, 1.5])
 def test_corollary_2_of_raj(p, kind, rng):
-    """Mistakes of mirror descent's average, as a share: at most |theta*|_p R / sqrt((p-1) t).
-
-    And at most the square of that: a mistake costs 1/2, so that they are at most twice the loss.
-    """
+    """Mistakes of mirror descent's average, as a share: at most |theta*|_p R / sqrt((p-1) t)."""
     X, y = small(kind, rng)
     data, q = game(X, y, p), p / (p - 1)
     A = written_out(data, X, y)
@@ -497,12 +491,7 @@ def long_and_short(rng):
 @pytest.mark.parametrize("p", [2.0, 1.5])
 @pytest.mark.parametrize("power", [0.5, 1.0])
 def test_eq_5_of_raj_with_draws_by_curvature(power, p, rng):
-    """Section 2.2; Nesterov (2012), Theorem 1, for draws in proportion to a power of the L_i.
-
-    With p_i the probabilities, the gap is below 2 R^2 / t, R^2 being the larger of the first gap
-    over the least p_i, and of sum_i L_i delta_i^2 / p_i (here from 0, in place of the largest
-    distance of a point no worse than 0). With power 1 it is the mean of the L_i that counts.
-    """
+    """Section 2.2; Nesterov (2012), Theorem 1, for draws in proportion to a power of the L_i."""
     X, y = long_and_short(rng)
     data, q, n = game(X, y, p), p / (p - 1), len(X)
     A, best = written_out(data, X, y), optimum(data, X, y, p)
@@ -577,11 +566,7 @@ def accelerated(data, epochs, seeds=20):
 @each_hard
 @pytest.mark.parametrize("p", [2.0, 1.5])
 def test_eq_13_and_lemma_3_of_raj(p, kind, rng):
-    """The distance to theta* falls as 1 / t, and there are no mistakes after so many steps.
-
-    Eq. (13) as printed, with t beside its square root, as Lemma 3 takes it, and R = 1; and
-    as eq. (8) and Corollary 1 give it, where p - 1 is in another place, and n, squared, at G.
-    """
+    """The distance to theta* falls as 1 / t, and there are no mistakes after so many steps."""
     X, y = small(kind, rng)
     data, q, n = game(X, y, p), p / (p - 1), len(X)
     A, best = written_out(data, X, y), optimum(data, X, y, p)
@@ -698,10 +683,7 @@ def test_observation_c_on_the_dual_gap(rng):
 @each_hard
 @pytest.mark.parametrize("p", [2.0, 1.5])
 def test_the_hinge_bound_of_appendix_b(p, kind, rng):
-    """Mirror descent on the hinge loss, with the step that needs |theta*| and the number of steps.
-
-    The share of mistakes of its average is at most |theta*|_p R / sqrt((p - 1) t), on average.
-    """
+    """Mirror descent on the hinge loss, with the step of the known |theta*| and number of steps."""
     X, y = small(kind, rng)
     data, q = game(X, y, p), p / (p - 1)
     A = written_out(data, X, y)
@@ -720,11 +702,7 @@ def test_the_hinge_bound_of_appendix_b(p, kind, rng):
 
 @pytest.mark.parametrize("kind", [lopsided, chain])
 def test_section_b_2_which_bound_is_smaller(kind, rng):
-    """p = 2: eq. (26), and the steps without mistakes of Lemma 3 (24) against Corollary 2's (25).
-
-    |alpha*| is at most its sum, n |theta*|^2, so that (24) is at most 2 sqrt(1 + n^2) |theta*|^2,
-    less than (25) from n = 3 on, for all data (R = 1).
-    """
+    """p = 2: eq. (26), and the steps of Lemma 3 (24) against those of Corollary 2 (25)."""
     X, y = small(kind, rng)
     data, n = game(X, y), len(X)
     A, best = written_out(data, X, y), optimum(data, X, y, 2.0)
@@ -742,10 +720,7 @@ def test_section_b_2_which_bound_is_smaller(kind, rng):
 
 @pytest.mark.parametrize("p", [2.0, 1.5])
 def test_proposition_2_for_the_squared_hinge(p, rng):
-    """gap >= D_psi(theta*, theta(alpha)) + sum of D_phi*(alpha_i, alpha*_i), the last of (19).
-
-    phi*(a) = a^2 / (4 C) for a >= 0. It is an equality for p = 2 where all examples have weight.
-    """
+    """gap >= D_psi(theta*, theta(alpha)) + sum of D_phi*(alpha_i, alpha*_i), the last of (19)."""
     X, y = overlapping(rng, n=30, d=5)
     C, q = 2.0, p / (p - 1)
     data = LinearAdapter(X, make_rows(y, 2, balanced=False), C, norm=LpNorm(p))
@@ -772,12 +747,7 @@ def test_proposition_2_for_the_squared_hinge(p, rng):
 
 
 def test_corollaries_c_1_and_c_2_are_false_as_printed():
-    """200 orthonormal rows, gamma lambda = 1/4: after 50 steps, most of the gap is left.
-
-    The dual is a sum of one function a coordinate. A step moves one coordinate, so that 50 of them
-    leave three quarters of the gap at least, by any method. C.1 takes mu / L for the smooth part of
-    the dual alone, and C.2 drops 1 / sqrt(n) against its own proof.
-    """
+    """200 orthonormal rows, gamma lambda = 1/4: after 50 steps, most of the gap is left."""
     n, product, steps = 200, 0.25, 50
     y = np.arange(n) % 2
     X = np.where(y == 1, 1.0, -1.0)[:, None] * np.eye(n)

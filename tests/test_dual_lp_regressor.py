@@ -178,12 +178,7 @@ def dual_gaps(accelerated, C, rng, *, epochs, seeds=20):
 @pytest.mark.parametrize("C", [0.05, slow(0.5), 5.0])
 @pytest.mark.parametrize("accelerated", [True, False])
 def test_the_linear_rates_of_appendix_c(accelerated, C, rng):
-    """The expected dual gap is within the rates that Corollaries C.1 and C.2 are meant to be.
-
-    They are Lin, Lu and Xiao's, with the strong convexity relative to the curvatures, and with the
-    distance to the optimum beside the first gap. As printed, the corollaries are false: see
-    test_dual_lp.
-    """
+    """The expected dual gap is within the rates that Corollaries C.1 and C.2 are meant to be."""
     gaps, first, mu, n = dual_gaps(accelerated, C, rng, epochs=60)
     k = n * np.arange(len(gaps))
     rate = 1 - (np.sqrt(mu) if accelerated else mu) / n
@@ -366,10 +361,7 @@ def test_a_sparse_signal_is_recovered(seed):
 
 
 def test_restarts_find_the_linear_rate_of_a_hard_tube(monkeypatch):
-    """Few rows are active there: without restarts, the gap falls as 1 / t^2 at best.
-
-    The restarts are those after some epochs, without steps of Newton's method.
-    """
+    """Few rows are active there: without restarts, the gap falls as 1 / t^2 at best."""
     monkeypatch.setattr("marginsvm.papers.dual_newton.Newton.is_due", lambda *_: False)
     X, y = regression(np.random.default_rng(0))
     tube = DualLpRegressor(epsilon=1.0, fit_intercept=False, tol=1e-9, max_iter=300, random_state=0)

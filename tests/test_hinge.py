@@ -27,10 +27,7 @@ def objective(w, b, X, y, C, weight=1.0):
 
 
 def best_objective(X, y, C, weight=None):
-    """By libsvm, which shares no code, with the best intercept: its own costs 5e-4 at C = 1e4.
-
-    The slack is linear in the intercept between those that give an example the margin 1.
-    """
+    """By libsvm, which shares no code, with the best intercept: its own costs 5e-4 at C = 1e4."""
     w = SVC(kernel="linear", C=C, tol=1e-11).fit(X, y, sample_weight=weight).coef_[0]
     weight = 1.0 if weight is None else weight
     return min(objective(w, b, X, y, C, weight) for b in y - X @ w)

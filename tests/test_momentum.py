@@ -233,10 +233,7 @@ def test_any_schedule_gives_sound_bounds(step, momentum, rng):
 
 
 def test_lemma_a_1(rng):
-    """Max of the smallest margin = min of |Z'q|, and every optimal -Z'q is that margin times u.
-
-    Every example is there three times, so that many q are optimal.
-    """
+    """Max of the smallest margin = min of |Z'q|, and every optimal -Z'q is that margin times u."""
     X, y = separable(rng, n=40, d=4)
     X, y = np.vstack([X] * 3), np.tile(y, 3)
     data = game(X, y)
@@ -277,10 +274,7 @@ def test_section_3_1_gradient_descent_is_mirror_descent_on_the_dual(gradient, ki
 @pytest.mark.parametrize("gradient", ["plain", "normalized"])
 @pytest.mark.parametrize("kind", [overlapping, contradicted])
 def test_section_3_1_where_nothing_separates(kind, gradient, rng):
-    """R(w_t) does not increase, and phi(q_t) and |grad R(w_t)| tend to 0.
-
-    On the second set the risk bends as much as it can: with steps of 4 it grows.
-    """
+    """R(w_t) does not increase, and phi(q_t) and |grad R(w_t)| tend to 0."""
     X, y = overlapping(rng, n=40) if kind is overlapping else contradicted(short=1.0, side=0.0)
     data = game(X, y)
     A = written_out(data, X, y)
@@ -340,10 +334,7 @@ def lambdas(kind, rng, n):
 @pytest.mark.parametrize("kind", ["constant", "random"])
 @pytest.mark.parametrize("loss", ["exponential", "logistic"])
 def test_lemma_3_4_for_other_steps(loss, kind, rng):
-    """Lemmas 3.4 and C.3, eq. (C.6): the dual's updates and Algorithm 1 with its momentum.
-
-    The lemma allows momentum above 1, which the package refuses.
-    """
+    """Lemmas 3.4 and C.3, eq. (C.6): the dual's updates and Algorithm 1 with its momentum."""
     X, y = lopsided(rng, n=24)
     data, n = game(X, y), 60
     lam, th = lambdas(kind, rng, n + 1), rng.uniform(0.05, 1.0, n)
@@ -397,11 +388,7 @@ def smooth_margin(data, w, loss):
 @pytest.mark.parametrize("kind", ["ji", "constant", "random"])
 @pytest.mark.parametrize("loss", ["exponential", "logistic"])
 def test_lemmas_of_ji(loss, kind, rng):
-    """Lemmas C.7 and C.11, of which 3.5 and 3.6 are the case rho = 1, and Lemma C.12.
-
-    Proposition 3.7, eq. (3.8) to (3.10) and the second part of C.12 are of the exponential loss
-    and of lambda_t = 2 / (t + 2). The steps are the theory's, 1 / rho.
-    """
+    """Lemmas C.7 and C.11, of which 3.5 and 3.6 are the case rho = 1, and Lemma C.12."""
     X, y = lopsided(rng, gamma=0.3)
     data, lam = game(X, y), lambdas(kind, rng, 202)
     clf = MomentumMarginClassifier(
@@ -443,11 +430,7 @@ def test_lemmas_of_ji(loss, kind, rng):
 
 
 def test_lemma_c_2_and_section_5_1_for_the_logistic_loss(rng):
-    """phi(mu_t) - phi(q) <= 4 rho D(q, q_0) / (t + 1)^2, rho = n, D by psi's conjugate.
-
-    D(q, q_0) = psi*(q) - <q, 0> + psi(0), since q_0 is psi's gradient at 0. And the rate of the
-    margin that the proof of Theorem 3.1 gives with rho, D and psi(0).
-    """
+    """phi(mu_t) - phi(q) <= 4 rho D(q, q_0) / (t + 1)^2, rho = n, D by psi's conjugate."""
     X, y = lopsided(rng, n=8, gamma=0.5)
     data, n = game(X, y), len(X)
     best = best_margin(X, y, fit_intercept=False) / data.radius

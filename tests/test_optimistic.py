@@ -96,10 +96,7 @@ def test_r_is_a_factor_that_a_grid_can_search(rng):
 
 @pytest.mark.parametrize("n", [5, 8])
 def test_regrets_of_hanashiro(n, rng):
-    """Theorem 1 for unit vectors, the best among them, and Theorem 2; r = 1, eta = 1.
-
-    On the data of section 3. A learner that does not guess breaks Theorem 1 there, by 0.5 (n = 5).
-    """
+    """Theorem 1 for unit vectors, the best among them, and Theorem 2; r = 1, eta = 1."""
     X, y = chain(rng, n)
     data = game(X, y)
     A = written_out(data, X, y)
@@ -121,10 +118,7 @@ def test_regrets_of_hanashiro(n, rng):
 
 @pytest.mark.parametrize("falling", [True, False])
 def test_theorem_2_with_a_euclidean_regulariser(falling, rng):
-    """|p|^2 / 2 is 1/n-strongly convex in the 1-norm, and H is 1; eta_t = 1 / (n sqrt(t)) or 1 / n.
-
-    With the constant step, Theorem 3 promises a separator after (1 + 2 n) / (2 gamma) rounds.
-    """
+    """|p|^2 / 2 is 1/n-strongly convex in the 1-norm; eta_t = 1 / (n sqrt(t)) or 1 / n."""
     data = game(*chain(rng))
     n, gamma = data.n_rows, best_margin(*chain(rng), fit_intercept=False) / data.radius
     p = np.full(n, 1.0 / n)
@@ -147,11 +141,7 @@ def test_theorem_2_with_a_euclidean_regulariser(falling, rng):
 
 @pytest.mark.parametrize("n", [16, 100])
 def test_one_row_an_update_takes_as_many_updates_as_novikoff_allows(n):
-    """Section 1: 1 / gamma^2 updates are needed on orthonormal rows, where gamma^2 is 1 / n.
-
-    A predictor has no margin at a row that it never took. The optimistic perceptron updates by
-    the means of all rows.
-    """
+    """Section 1: 1 / gamma^2 updates are needed on orthonormal rows, where gamma^2 is 1 / n."""
     y = np.arange(n) % 2
     X = np.where(y == 1, 1.0, -1.0)[:, None] * np.eye(n)
     data = game(X, y)

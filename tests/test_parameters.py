@@ -104,13 +104,7 @@ class Base(CommonParameters, BaseEstimator):
 
 @with_parameters
 class Derived(Base):
-    """Another summary.
-
-    Attributes
-    ----------
-    margin_ : float
-        Text of Derived.
-    """
+    """Another summary."""
 
     speed: float = 3.0
 

@@ -51,43 +51,17 @@ def more(text, by=1):
 
 
 CASES = [
-    (MaxMarginClassifier(), 2),
-    (MaxMarginClassifier(fit_intercept=False), 3),
-    (MaxMarginClassifier(C=0.7), 2),
-    (MaxMarginClassifier(C=0.7), 3),
-    (MaxMarginClassifier(C=0.7, loss="hinge"), 2),
-    (MaxMarginClassifier(C=0.7, loss="hinge"), 3),
-    (MaxMarginClassifier(C=2.0, class_weight="balanced"), 3),
-    (MomentumMarginClassifier(max_iter=30), 3),
-    (DualLpPerceptron(C=1.0, random_state=0, max_iter=50), 3),
-    (DualLpPerceptron(random_state=0, fit_intercept=False, max_iter=50), 2),
+    (MaxMarginClassifier(), -2),
+    (MaxMarginClassifier(fit_intercept=False), -3),
+    (MaxMarginClassifier(C=0.7), -2),
+    (MaxMarginClassifier(C=0.7), -3),
+    (MaxMarginClassifier(C=0.7, loss="hinge"), -2),
+    (MaxMarginClassifier(C=0.7, loss="hinge"), -3),
+    (MaxMarginClassifier(C=2.0, class_weight="balanced"), -3),
+    (MomentumMarginClassifier(max_iter=30), -3),
+    (DualLpPerceptron(C=1.0, random_state=0, max_iter=50), -3),
+    (DualLpPerceptron(random_state=0, fit_intercept=False, max_iter=50), -2),
 ]
-
-
-@pytest.mark.parametrize("kernel", ["linear", "precomputed"])
-@pytest.mark.parametrize("case", range(len(CASES)))
-def test_true_proofs_are_accepted(case, kernel, rng, tmp_path):
-    model, k = copy.deepcopy(CASES[case])
-    X, y = separable(rng, n=24, k=k) if np.isinf(model.C) else overlapping(rng, n=24, k=k)
-    given = X if kernel == "linear" else X @ X.T
-    labels = np.array(["a", "b", "c"])[y]
-    weight = rng.choice([0.0, 1.0, 0.3], 24)
-    weight[:k] = 1.0
-    clf = fit(model.set_params(kernel=kernel), given, labels, sample_weight=weight)
-    path = tmp_path / "proof.json"
-    proof = save_proof(clf, path, given, labels, weight)
-    assert json.loads(path.read_text()) == proof
-    assert wrong_with(proof, given, labels) == []
-    upper = float(verify_alone.number(proof["claims"]["bound"][0]))
-    assert clf.margin_bound_ <= upper <= clf.margin_bound_ * (1 + 1e-9)
-    lower, upper = (verify_alone.number(proof["claims"][x][0]) for x in ("reached", "bound"))
-    too_much = {"reached": (1 + Fraction(1, 10**9)) * upper}
-    if lower > 0:
-        too_much["bound"] = (1 - Fraction(1, 10**9)) * lower
-    for name, value in too_much.items():
-        lie = copy.deepcopy(proof)
-        lie["claims"][name][0] = str(value)
-        assert wrong_with(lie, given, labels), name
 
 
 LOSSES = ["epsilon_insensitive", "squared_epsilon_insensitive"]
@@ -108,7 +82,7 @@ OTHERS = [  # and the number of targets; 0: there is one class; -2 and -3: so ma
 ]
 
 
-def data_for(kind, rng, n):
+def data_for(kind, rng, n, apart=2.0):
     """Examples on one side of the origin, in whole sixteenths, and their targets or classes."""
     X = np.round(16.0 * (rng.standard_normal((n, 3)) + 3.0)) / 16.0
     if kind > 0:
@@ -116,7 +90,7 @@ def data_for(kind, rng, n):
         return X, y[:, 0] if kind == 1 else y
     if kind < 0:
         y = np.arange(n) % -kind
-        return X + 2.0 * np.eye(3)[y], y
+        return X + apart * np.eye(3)[y], y
     return X, None
 
 
@@ -140,30 +114,31 @@ def test_weights_that_no_float_holds_are_verified(tmp_path):
 
 
 @pytest.mark.parametrize("kernel", ["linear", "precomputed"])
-@pytest.mark.parametrize("case", range(len(OTHERS)))
-def test_targets_shares_and_one_class(case, kernel, rng, tmp_path):
-    """True proofs are near the claims of the fit, and lies are refused."""
-    model, kind = copy.deepcopy(OTHERS[case])
-    X, y = data_for(kind, rng, 24)
+@pytest.mark.parametrize("case", range(len(CASES + OTHERS)))
+def test_true_proofs_are_accepted(case, kernel, rng, tmp_path):
+    """They are near the claims of the fit, an oracle agrees, and lies are refused."""
+    model, kind = copy.deepcopy((CASES + OTHERS)[case])
+    hard = np.isinf(getattr(model, "C", 1.0))
+    X, y = data_for(kind, rng, 24, apart=9.0 if hard and not getattr(model, "nu", None) else 2.0)
     given = X if kernel == "linear" else X @ X.T
     weight = rng.choice([0.0, 1.0, 0.25], 24)
     weight[:6] = 1.0
+    y = np.array(["a", "b", "c"])[y] if kind < 0 else y
     labels = () if y is None else (y,)
     fit(model.set_params(kernel=kernel), given, *labels, sample_weight=weight)
     path = tmp_path / "proof.json"
     proof = save_proof(model, path, given, y, weight)
     assert json.loads(path.read_text()) == proof
     assert wrong_with(proof, given, y) == []
-    assert not false_claims(proof, lines_of(proof["of"], given, y))
+    assert not false_claims(proof, verify_alone.table_of(proof, lines_of(proof["of"], given, y))[0])
     found = numbers(proof)
     if kind > 0:
         wanted = np.atleast_1d(model.objective_), np.atleast_1d(model.objective_bound_)
     else:
         wanted = [model.margin_], [model.margin_bound_]
-    assert_allclose(found, wanted, rtol=1e-10)
+    assert_allclose(found, wanted, rtol=1e-9)
     # bounds of hard tubes are those of tubes that are as wide as the predictor needs
-    hard_tube = kind > 0 and np.isinf(model.C)
-    for name, stronger, size in (("reached", -1, 9), ("bound", 1, 4 if hard_tube else 9)):
+    for name, stronger, size in (("reached", -1, 9), ("bound", 1, 4 if kind > 0 and hard else 9)):
         for o, pair in enumerate(proof["claims"][name]):
             factor = 1 + stronger * (1 if kind > 0 else -1) * Fraction(1, 10**size)
             value = factor * verify_alone.number(pair)

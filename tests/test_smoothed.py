@@ -67,11 +67,7 @@ def test_theorem_1_where_it_takes_rounds(kind, rng):
 
 @pytest.mark.parametrize("margin", [0.0, 0.05])
 def test_a_proof_that_nothing_separates_after_so_many_rounds(margin, rng):
-    """|p_k|^2 <= rho^2 + 8 ln n / ((k + 1)(k + 2)), by Lemma 5.
-
-    With rho = 0, it is an epsilon-certificate after sqrt(8 ln n) / epsilon rounds: the half of the
-    conjecture in section 7 that is about epsilon. All alpha_k and p_k are weights that sum to 1.
-    """
+    """|p_k|^2 <= rho^2 + 8 ln n / ((k + 1)(k + 2)), by Lemma 5."""
     X, y = overlapping(rng, n=60) if margin == 0 else lopsided(rng, gamma=margin)
     data = game(normalized(X), y)
     rho = best_margin(X / np.linalg.norm(X, axis=1)[:, None], y, fit_intercept=False)
@@ -277,11 +273,7 @@ def test_lemma_2_norms(rng):
 
 @pytest.mark.parametrize("margin", [0.3, 0.05])
 def test_lemmas_1_and_3_where_a_separator_exists(margin, rng):
-    """The largest margin is the least norm of the hull, and both are the minimum of L.
-
-    Three ways to compute rho: max over unit vectors (a quadratic program), min of |p|_G
-    (non-negative least squares), and L's minimum -rho^2 / 2, at rho times that vector.
-    """
+    """The largest margin is the least norm of the hull, and both are the minimum of L."""
     X, y = separable(rng, n=40, d=4, margin=margin)
     A = unit_rows(X, y)
     lines = {"type": "ineq", "fun": lambda w: A @ w - 1.0, "jac": lambda w: A}

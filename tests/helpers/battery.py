@@ -27,10 +27,7 @@ def slow(*values):
 
 
 def over_seeds(number):
-    """Run a test, which takes a ``seed``, with each of them in one case; it prints the last one.
-
-    It stands right above the test.
-    """
+    """Run a test, which takes a ``seed``, with each of them in one case; it prints the last one."""
 
     def decorate(test):
         @wraps(test)

@@ -25,10 +25,7 @@ OF_ITS_OWN = {
 
 
 def checks(complete, own=(), expected_failures=None):
-    """A mark: all checks of the first instances, those of ``OF_ITS_OWN`` of the others.
-
-    Checks with arrays of a library that is not installed are left out.
-    """
+    """A mark: all checks of the first instances, those of ``OF_ITS_OWN`` of the others."""
     mark = parametrize_with_checks([*complete, *own], expected_failed_checks=expected_failures).mark
     whole = {id(estimator) for estimator in complete}
     cases = []

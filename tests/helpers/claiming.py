@@ -49,10 +49,7 @@ def other_values(value):
 
 
 def tampered(estimator, rng=None):
-    """Yield the name of an attribute, and its value, while it has another one.
-
-    Each attribute in turn gets all values or, with ``rng``, one that is drawn.
-    """
+    """Yield the name of an attribute, and its value, while it has another one."""
     for name in attributes(estimator):
         honest = getattr(estimator, name)
         others = other_values(honest)
@@ -66,10 +63,7 @@ def tampered(estimator, rng=None):
 
 
 def is_found(estimator, *data, holder=None, rng=None, **options):
-    """Whether each tampered attribute is refused, as the reason, whoever else holds the estimator.
-
-    ``data`` and ``options`` are those of ``check_certificate``, which must confirm the honest ones.
-    """
+    """Whether each tampered attribute is refused and named, whoever else holds the estimator."""
     holder = holder or estimator
     check = check_certificate(holder, *data, **options)
     assert check, check.reason

@@ -76,10 +76,7 @@ def problem(seed, family=None):
 
 
 def answer_of(seed, family=None, times=1):
-    """What is wrong or open, a word for each; with the seconds that the answer took.
-
-    Subjects may be given so many times over, each time in other strata or groups.
-    """
+    """What is wrong or open, a word for each; with the seconds that the answer took."""
     X, y, family, more, weight = problem(seed, family)
     n = len(X)
     kept = np.flatnonzero(np.ones(n) if weight is None else weight)

@@ -102,11 +102,7 @@ def bits(cls, params, X, y):
 
 
 def everything(rng):
-    """Fits of all estimators, for ``bits``; in the last ones, BLAS would use its threads.
-
-    They take kernel values as given: those of a large matrix have other last digits where BLAS has
-    other threads to compute them with.
-    """
+    """Fits of all estimators, for ``bits``; in the last ones, BLAS would use its threads."""
     for kernel in ("linear", "rbf"):
         for cls in ESTIMATORS:
             if kernel == "linear" or "kernel" in parameters(cls):

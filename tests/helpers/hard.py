@@ -12,10 +12,7 @@ from helpers.oracle import explicit_rows
 
 
 def lopsided(rng, n=48, k=2, few=1, gamma=0.1, noise=0.02):
-    """Unit examples whose long direction points the other way for ``few`` of each class.
-
-    The mean follows the many. What separates is a direction of each class, times ``gamma``.
-    """
+    """Unit examples whose long direction points the other way for ``few`` of each class."""
     y = np.arange(n) % k
     sign = np.where(np.arange(n) < few * k, -1.0, 1.0)
     X = noise * rng.standard_normal((n, 2 * k))

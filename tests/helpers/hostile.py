@@ -42,10 +42,7 @@ def in_units(rng, x):
 
 
 def truthful(cls, X, y, fit_intercept, there=np.asarray, **params):
-    """Fit, and hold what is said in fields and texts against rationals; give both answers.
-
-    ``there`` makes the array that is fitted, which may be of another library.
-    """
+    """Fit, and hold what is said in fields and texts against rationals; give both answers."""
     truth = is_separable(X, y, fit_intercept=fit_intercept)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)

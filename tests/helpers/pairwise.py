@@ -55,10 +55,7 @@ def _rows(columns):
 
 
 def covering(choices, given=()):
-    """Rows, one of each choices, in which every two of different choices meet; greedily.
-
-    Those that meet in given rows already need not again.
-    """
+    """Rows, one of each choices, in which every two of different choices meet; greedily."""
     if len(choices) == 1:
         return [(i,) for i in choices[0] if (i,) not in given]
     places = list(combinations(range(len(choices)), 2))

@@ -8,11 +8,7 @@ import numpy as np
 
 
 def is_separable(X, y, *, fit_intercept=True):
-    """Whether some linear predictor separates the classes of these very floats.
-
-    By Gordan's theorem, none does exactly if weights ``q >= 0`` that sum to 1 have
-    ``A^T q = 0``.
-    """
+    """Whether some linear predictor separates the classes of these very floats."""
     rows = exact_rows(X, y, fit_intercept=fit_intercept)
     equations = [list(column) for column in zip(*rows, strict=True)]
     equations.append([Fraction(1)] * len(rows))
@@ -33,12 +29,7 @@ def exact_rows(X, y, *, fit_intercept=True):
 
 
 def has_solution(A, b):
-    """Whether some q >= 0 has A q = b: the simplex method's first phase with Bland's rule.
-
-    Everything is in integers: a row is multiplied by its denominators, and by the last pivot,
-    which divides it exactly after the next one (Edmonds, 1967). A column that has left the
-    first basis, of one extra unknown for each equation, does not come back, and is not kept.
-    """
+    """Whether some q >= 0 has A q = b: the simplex method's first phase with Bland's rule."""
     table = [_in_integers([*row, value]) for row, value in zip(A, b, strict=True)]
     n, last = len(A[0]), 1
     basis = list(range(n, n + len(table)))

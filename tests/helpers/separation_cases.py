@@ -119,10 +119,7 @@ def asked(times):
 
 
 def answer_of(seed, kind=None, times=1):
-    """What is wrong or open, a word for each; with the seconds that the answer took.
-
-    Rows may be given so many times over, which changes nothing.
-    """
+    """What is wrong or open, a word for each; with the seconds that the answer took."""
     kind = kind or FAMILIES[seed % 4]
     X, y, options, weight = problem(seed, kind)
     items = kind in MORE[1:]

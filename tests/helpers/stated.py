@@ -11,10 +11,7 @@ from marginsvm import verify_alone
 
 
 def least(H, c, G, h):
-    """Least ``x H x / 2 + c x`` where ``G x >= h``, by Mehrotra's method.
-
-    Infinite: no x is there; NaN: it is not known to 1e-7.
-    """
+    """Least ``x H x / 2 + c x`` where ``G x >= h``, by Mehrotra's method."""
     scale = np.abs(G).max(axis=1)
     G, h = G / scale[:, None], h / scale
     if linprog(np.zeros(len(c)), -G, -h, bounds=(None, None)).status == 2:
