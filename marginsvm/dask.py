@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 
@@ -17,8 +18,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from marginsvm._typing import Array
 from marginsvm.estimators.fit_blocks import Scan, Seen, look
-from marginsvm.estimators.training_data import ClassLabels
-from marginsvm.estimators.validation import ClassWeights
 from marginsvm.problem.blocks import Blocks, stacked
 from marginsvm.problem.matrix import Matrix, as_matrix
 from marginsvm.problem.threads import single_threaded_blas
@@ -120,7 +119,7 @@ class DaskMargin(ClassifierMixin, BaseEstimator):
         checked = client.compute([delayed(_checked)(type(fitted).__name__, *b) for b in blocks])
         for seen in client.gather(client.map(itemgetter(1), checked)):
             scan.add(seen)
-        training = scan.training_set(partial(_ready, client, checked, scan))
+        training = scan.training_data(partial(_ready, client, checked, scan))
         self.estimator_ = fitted._fit(training, X, y)
         self.classes_, self.n_features_in_ = fitted.classes_, fitted.n_features_in_
         return self
@@ -310,19 +309,24 @@ def _take(chunk: Matrix, index: Array) -> Matrix:
     return chunk[index]
 
 
-def _ready(client: Any, checked: list[Any], scan: Scan, labels: ClassLabels) -> _Chunks:
+def _ready(client: Any, checked: list[Any], scan: Scan, kept: Array) -> _Chunks:
     """Let every worker make its blocks ready."""
-    sizes = np.diff(np.searchsorted(labels.kept, np.cumsum([0, *scan.sizes])))
-    some = [block for block, size in zip(checked, sizes, strict=True) if size]
-    ready = client.map(_chunk, some, dtype=scan.dtype, class_weights=labels.class_weights)
+    starts = np.cumsum([0, *scan.sizes])
+    parts = [kept[i:j] for i, j in pairwise(np.searchsorted(kept, starts))]
+    sizes = np.array([len(part) for part in parts])
+    some = [
+        (block, None if len(part) == size else part - start)
+        for block, part, size, start in zip(checked, parts, scan.sizes, starts, strict=False)
+        if len(part)
+    ]
+    ready = client.map(_chunk, *zip(*some, strict=True), dtype=scan.dtype)
     return _Chunks(client, ready, sizes[sizes > 0], scan.n_features, scan.dtype, scan.first.sparse)
 
 
-def _chunk(checked: tuple[Any, Seen], dtype: np.dtype, class_weights: ClassWeights) -> Matrix:
+def _chunk(checked: tuple[Any, Seen], kept: Array | None, dtype: np.dtype) -> Matrix:
     """The examples of positive weight; aligned, as they may lie as they were in a message."""
-    X, seen = checked
-    X, weight = X.astype(dtype, copy=False), class_weights.applied(seen.y, seen.weight)
-    X = X if weight is None or weight.all() else X[np.flatnonzero(weight)]
+    X = checked[0].astype(dtype, copy=False)
+    X = X if kept is None else X[kept]
     return as_matrix(np.require(X, requirements="A") if isinstance(X, np.ndarray) else X)
 
 

@@ -27,7 +27,7 @@ from marginsvm.certificate.bounded import ORIGINS
 from marginsvm.certificate.certificate import Certificate, relative_gap
 from marginsvm.certificate.numbers import Floats
 from marginsvm.estimators.classifier import MaxMarginClassifier
-from marginsvm.estimators.validation import ClassWeights
+from marginsvm.estimators.inputs import class_weighted
 from marginsvm.problem.threads import n_threads, single_threaded_blas
 from marginsvm.solvers.interior_point import stacked
 from marginsvm.solvers.pivoting import pivoted
@@ -438,8 +438,7 @@ class Problems:
             raise ValueError(f"every problem needs two classes, but {one} has {len(of)}: {of[:5]}")
         X, labels = self.examples(ids, self.rows), self.labels[codes]
         y, ones = np.where(codes == last, 1.0, -1.0), np.ones(X.shape[1])
-        factors = [ClassWeights.of(estimator.class_weight, line, None) for line in labels]
-        m = [f.applied(line, ones) for f, line in zip(factors, labels, strict=True)]
+        m = [class_weighted(estimator.class_weight, line, ones) for line in labels]
         found |= {"classes": self.labels[np.hstack([first, last])]}
         found |= solved(X, y, np.array(m), estimator)
         for j in np.flatnonzero(found["status"] != "certified").tolist():

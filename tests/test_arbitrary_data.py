@@ -198,7 +198,7 @@ def gram(X):
 
 def noisy(estimator, X):
     """Whether a kernel's values depend on how many are computed together: distances that cancel."""
-    if estimator.kernel in ("linear", "precomputed"):
+    if getattr(estimator, "kernel", "linear") in ("linear", "precomputed"):
         return False
     rows = [estimator._kernel_matrix(X[i : i + 1], X) for i in range(X.shape[0])]
     K = estimator._kernel_matrix(X, X)
@@ -224,10 +224,10 @@ def inspect(estimator, X, y, weight):
     assert set(estimator.predict(seen)) <= set(y)
     check = check_certificate(estimator, X, y, weight)
     assert check or noisy(estimator, seen), check.reason
-    if estimator.kernel in ("linear", "precomputed"):
+    if getattr(estimator, "kernel", "linear") in ("linear", "precomputed"):
         check = check_certificate(estimator, X, y, weight, exact=True)
         assert check, f"exactly, {check.reason}, excess {check.excess}"
-    if estimator.kernel == "linear" and estimator.p == 2.0 and weight is None:
+    if hasattr(estimator, "coef_") and getattr(estimator, "p", 2.0) == 2.0 and weight is None:
         dense = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
         best, scale = best_margin_of(estimator, dense, y), claim.radius + np.abs(dense).max()
         assert claim.margin <= best + 1e-6 * scale

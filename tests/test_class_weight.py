@@ -15,7 +15,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.estimator_checks import check_class_weight_balanced_linear_classifier
 
 from marginsvm import MaxMarginClassifier, MomentumMarginClassifier, check_certificate
-from marginsvm.estimators.training_data import labelled
+from marginsvm.estimators.inputs import class_weighted
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 BY_PASSES = [cls for cls in ESTIMATORS if cls()._algorithm().requires.by_passes]
@@ -180,8 +180,8 @@ def test_a_class_of_weight_0_is_left_out(cls, rng):
 
 def test_weights_change_nothing_where_classes_are_even(rng):
     X, y = separable(rng)
-    assert labelled(y, None, "balanced").weights is None
-    assert labelled(y, None, {0: 1.0}).weights is None
+    assert class_weighted("balanced", y, None) is None
+    assert class_weighted({0: 1.0}, y, None) is None
     with pytest.raises(ValueError, match="NaN"):  # of a class that is left out, too
         MaxMarginClassifier(class_weight={1: 0}).fit(np.where(y[:, None] == 1, np.nan, X), y)
 

@@ -226,7 +226,7 @@ def test_a_round_is_one_pass(cls, k):
 @over_with(ESTIMATORS, kind=[np.uint8, slow(np.int32), np.float16])
 def test_memory_maps_of_other_numbers_are_not_copied_whole(cls, kind, rng, tmp_path, monkeypatch):
     """They are converted a few rows at a time, where the algorithm can read blocks."""
-    monkeypatch.setattr(inputs, "_CONVERTED_BYTES", 8 * 5 * 7)  # seven rows
+    monkeypatch.setattr(inputs, "CONVERTED_BYTES", 8 * 5 * 7)  # seven rows
     X, y = separable(rng)
     X = np.round(20.0 * (X - X.min()))
     np.save(tmp_path / "X.npy", X.astype(kind))
@@ -243,7 +243,7 @@ def test_memory_maps_of_other_numbers_are_not_copied_whole(cls, kind, rng, tmp_p
 
 
 def test_a_large_memory_map_of_bytes_is_read_in_blocks(rng, tmp_path, monkeypatch):
-    monkeypatch.setattr(inputs, "_CONVERTED_BYTES", 2**20)
+    monkeypatch.setattr(inputs, "CONVERTED_BYTES", 2**20)
     X, y = separable(rng, n=20_000, d=100)
     np.save(tmp_path / "X.npy", np.round(50.0 * (X + 1.0)).astype(np.uint8))
     X = np.load(tmp_path / "X.npy", mmap_mode="r")

@@ -151,7 +151,7 @@ def test_skops_need_trust_no_one_but_us(cls, rng):
 def test_models_say_who_wrote_them(cls, rng, monkeypatch):
     X, y = separable(rng)
     model = fit(make(cls, max_iter=8), X, y)
-    monkeypatch.setattr("marginsvm.estimators.prediction.__version__", "0.0.1")
+    monkeypatch.setattr("marginsvm.estimators.results.__version__", "0.0.1")
     data = pickle.dumps(model)
     monkeypatch.undo()
     match = f"marginsvm.{cls.__name__} from version 0.0.1 when using version"
@@ -167,7 +167,7 @@ def test_models_say_who_wrote_them(cls, rng, monkeypatch):
 def test_files_of_skops_say_who_wrote_them(rng, monkeypatch):
     skops = with_skops()
     model = fit(MomentumMarginClassifier(max_iter=8), *separable(rng))
-    monkeypatch.setattr("marginsvm.estimators.prediction.__version__", "0.0.1")
+    monkeypatch.setattr("marginsvm.estimators.results.__version__", "0.0.1")
     data = skops.io.dumps(model)
     monkeypatch.undo()
     with pytest.warns(InconsistentVersionWarning, match="from version 0.0.1 when using version"):

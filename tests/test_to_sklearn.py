@@ -28,7 +28,7 @@ def test_linear_classifiers(cls, rng):
     for k in (2, 3):
         X, y = overlapping(rng, k=k)
         clf = fit(make(cls, max_iter=20), X, np.array(["a", "b", "c"])[y])
-        if clf.normalize:
+        if getattr(clf, "normalize", False):
             with pytest.raises(ValueError, match="normalize=True"):
                 clf.to_sklearn()
             continue

@@ -216,7 +216,7 @@ def _problem(found: Reading, of: str) -> dict[str, Any]:
         "C": _text(spec.C if spec.is_soft else 0.0),
         "nu": _text(spec.nu or 0.0),
         "epsilon": _text(epsilon),
-        "intercept": "free" if spec.intercept_is_free else _text(found.constant),
+        "intercept": "free" if found.free else _text(found.constant),
         "example_weights": _texts(weight),
         "coef": [_texts(row) for row in coef],
         "intercept_": _texts(0.0 if of == "one class" else estimator.intercept_),

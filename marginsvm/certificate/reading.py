@@ -99,7 +99,7 @@ class Data:
         weight = _check_sample_weight(sample_weight, like, dtype=np.float64)
         if y is not None and hasattr(estimator, "classes_"):
             y = np.asarray(y)
-            weight = weight * class_weights(estimator.class_weight, y, weight)
+            weight = weight * class_weights(getattr(estimator, "class_weight", None), y, weight)
         kept = np.flatnonzero(weight > 0)
         given = getattr(estimator, "kernel", "linear") == "precomputed"
         X = (X[:, kept] if given else X) if len(kept) < n else X

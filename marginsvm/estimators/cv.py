@@ -31,7 +31,7 @@ from sklearn.utils.validation import (
 from marginsvm._typing import Array
 from marginsvm.certificate.certificate import StatesMargin
 from marginsvm.estimators.classifier import MaxMarginClassifier
-from marginsvm.estimators.inputs import as_objects, refuse_foreign
+from marginsvm.estimators.inputs import as_objects, class_weighted, refuse_foreign
 from marginsvm.estimators.parameters import (
     CommonParameters,
     KernelParameters,
@@ -43,9 +43,8 @@ from marginsvm.estimators.path import (
     costs_in_order,
     gammas_in_order,
 )
-from marginsvm.estimators.prediction import PredictorMixin
-from marginsvm.estimators.training_data import TrainingSet, kernel_with, training_set
-from marginsvm.estimators.validation import ClassWeights
+from marginsvm.estimators.results import PredictorMixin
+from marginsvm.estimators.training_data import TrainingData, kernel_with, training_data
 from marginsvm.problem.matrix import canonical
 
 # Parameters that are those of the single fits as well, and those of the fit to all examples.
@@ -199,7 +198,7 @@ class MaxMarginClassifierCV(
         _raise_for_params(params, self, "fit")
         refuse_foreign(type(self).__name__, X)
         model = MaxMarginClassifier(**{name: getattr(self, name) for name in SHARED})
-        training = training_set(model, X, y, sample_weight)  # all that can be wrong with the data
+        training = training_data(model, X, y, sample_weight)  # all that can be wrong with the data
         found = self._searched(model, training, X, y, sample_weight, params)
         if self.refit:
             own = {"C": found["C_"], **{name: getattr(self, name) for name in OWN}}
@@ -214,7 +213,7 @@ class MaxMarginClassifierCV(
     def _searched(
         self,
         model: MaxMarginClassifier,
-        training: TrainingSet,
+        training: TrainingData,
         X: Any,
         y: Any,
         sample_weight: Any,
@@ -230,14 +229,14 @@ class MaxMarginClassifierCV(
         splits = [(everyone[train], everyone[test]) for train, test in cv.split(X, y, **split)]
         model = clone(model).set_params(tol=max(self.tol, FOLD_GAP))
         if self.class_weight != "balanced":  # which each fold is by itself
-            weight = ClassWeights.of(self.class_weight, y, weight).applied(y, weight)
+            weight = class_weighted(self.class_weight, y, weight)
             model.set_params(class_weight=None)
         _check_folds([train for train, _ in splits], y, weight)
         gammas = [training.kernel.gamma] if self.gammas is None else gammas_in_order(self)
         scorer = self.scoring and get_scorer(self.scoring)
         Cs, found = [], []
         for gamma in gammas:
-            kernel, data = kernel_with(self, gamma) if gamma else training.kernel, X
+            kernel, data = kernel_with(training.spec, gamma) if gamma else training.kernel, X
             model.set_params(kernel=self.kernel, gamma=gamma or self.gamma)
             Cs.append(costs_in_order(self.Cs, model, replace(training, kernel=kernel)))
             if self.kernel not in ("linear", "precomputed") and len(y) <= MAX_EXAMPLES:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cache, partial, wraps
 from typing import Any, ClassVar
 
@@ -20,8 +20,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from marginsvm._typing import Array
 from marginsvm.certificate.certificate import StatesMargin, relative_gap
-from marginsvm.estimators.fit_blocks import FitsBlocks, block_set, blocks_of_map
-from marginsvm.estimators.inputs import published
+from marginsvm.estimators.fit_blocks import FitsBlocks, block_data, blocks_of_map
+from marginsvm.estimators.inputs import HOST, rows_in_part
 from marginsvm.estimators.parameters import (
     CommonParameters,
     KernelParameters,
@@ -29,20 +29,16 @@ from marginsvm.estimators.parameters import (
     ShareParameters,
     constraints_of,
 )
-from marginsvm.estimators.prediction import PredictorMixin
-from marginsvm.estimators.results import Fitted
-from marginsvm.estimators.training_data import training_set
-from marginsvm.fit import Algorithm, Candidate, Progress, Stopping, play
+from marginsvm.estimators.results import Fitted, PredictorMixin
+from marginsvm.estimators.training_data import TrainingData, training_data
+from marginsvm.fit import Algorithm, Progress, Stopping, play
 from marginsvm.fit.confirm import confirm
 from marginsvm.fit.interrupts import interrupts_wait
 from marginsvm.fit.play import Outcome, begin
-from marginsvm.fit.progress import Confirmed
 from marginsvm.fit.stopping import NEGLIGIBLE
 from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.problem.quadratic_program import ProblemSpec
 from marginsvm.problem.threads import single_threaded_blas
-
-__all__ = ["CallbackSupportMixin", "with_callbacks"]
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -82,142 +78,18 @@ except ModuleNotFoundError:
         return wrapped
 
 
-# Part of the published gap, or less, that rounds leave where most of it is rounding.
-_ROUNDING_SHARE = 0.5
-# Relative gap from which on bounds are not worth accepting.
-_WORTHLESS = 0.5
-# Factor between the spreads of two features up to which their units are similar: a digit.
-_SIMILAR = 10.0
-_IN_VAIN = "More rounds do not help:"
+# Part of the published gap, or less, that rounds leave where most of it is rounding; and relative
+# gap from which on bounds are not worth accepting.
+ROUNDING_SHARE, WORTHLESS = 0.5, 0.5
+SIMILAR = 10.0  # factor between the spreads of two features up to which their units are similar
+UNFINISHED = ("max_iter", "no_margin", "infeasible", "stalled")
 
 
-def remedies(
-    estimator: Any, algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress
-) -> str:
-    """Sentences that say what would help a fit that ended as this one did.
+class DualState(CallbackSupportMixin):
+    """A fit of validated data: its dual state, from which a later fit may continue, and results.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted, with the status ``max_iter``, ``stalled`` or ``no_margin``.
-    algorithm : Algorithm
-        What it played.
-    problem : KernelMatrixAdapter
-        The problem that it was fitted to.
-    progress : Progress
-        The end of the fit.
+    What classifiers, regressors and detectors of outliers share.
     """
-    if flaw := problem.flaw():
-        return flaw
-    if estimator.status_ == "no_margin":
-        return _thinner(estimator, problem, progress.confirmed)
-    if _hidden_by_rounding(estimator):
-        return _coarser(estimator, problem)
-    if estimator.status_ == "stalled":
-        return _stalled(estimator, problem)
-    return _longer(estimator, problem)
-
-
-def _thinner(estimator: Any, problem: KernelMatrixAdapter, bounds: Confirmed | None) -> str:
-    """Say what the model is, and advise a soft margin, or a search for a thinner one."""
-    soft = _softer(estimator, problem)
-    if problem.nu is not None:
-        return f"{soft.capitalize()}."
-    model = f"The model is {bounds.words}. " if bounds is not None and bounds.words else ""
-    if estimator.separable_ is False:
-        return f"{model}{soft}."
-    text = "Whether a thinner margin separates the classes is not known"
-    if estimator.kernel == "linear":
-        text += ": check_separability may decide it, and features in similar units help"
-    return f"{text}. {model}{soft}."
-
-
-def _hidden_by_rounding(estimator: Any) -> bool:
-    """Whether most of the gap is rounding: what bounds allow for it, in all digits but a round's.
-
-    The bounds of rounds, which allow for none, are then within the tolerance, or far nearer to
-    each other than the published ones.
-    """
-    history = estimator.history_
-    of_rounds = relative_gap(history["margin"][-1], history["margin_bound"][-1])
-    return bool(of_rounds <= max(estimator.tol, _ROUNDING_SHARE * estimator.gap_))
-
-
-def _coarser(estimator: Any, problem: KernelMatrixAdapter) -> str:
-    """Say that rounding hides the rest, and advise a larger tolerance, or float64.
-
-    The exact solver computes in float64 with features of either type, but kernel values have
-    the type of X.
-    """
-    kernel = estimator.kernel != "linear"
-    if problem.precision == np.float32 and (kernel or estimator.status_ != "stalled"):
-        return f"{_IN_VAIN} rounding in float32 hides the rest. {_wider(estimator)}."
-    ways = " and ".join(_ways(estimator, problem, "leaves less to hide", "show more"))
-    return f"{_IN_VAIN} rounding in float64 hides the rest{'; ' * bool(ways)}{ways}."
-
-
-def _stalled(estimator: Any, problem: KernelMatrixAdapter) -> str:
-    """Say that no method came nearer, which is all that is known, and what may help."""
-    text = "No method came nearer"
-    if problem.precision == np.float32 and estimator.kernel != "linear":
-        return f"{text}; kernel values in float32 have seven digits. {_wider(estimator)}."
-    ways = " and ".join(_ways(estimator, problem, "may be solved to the end", "may help"))
-    return f"{text}{'; ' * bool(ways)}{ways}."
-
-
-def _wider(estimator: Any) -> str:
-    """Advise numbers of more digits."""
-    what = "the kernel matrix" if estimator.kernel == "precomputed" else "X"
-    return f"Pass {what} as float64"
-
-
-def _ways(
-    estimator: Any, problem: KernelMatrixAdapter, smaller: str, similar: str
-) -> Iterator[str]:
-    """Ways on from bounds that come no nearer; what a smaller C and similar units do, in words."""
-    if estimator.margin_ > 0.0 and estimator.gap_ < _WORTHLESS:
-        yield "a tol above gap_ accepts these bounds"
-    if np.isfinite(estimator.C):
-        yield f"a smaller C {smaller}"
-    elif estimator.margin_ <= 0:
-        yield _softer(estimator, problem)
-    if _has_different_units(problem):
-        yield f"features in similar units (StandardScaler) {similar}"
-
-
-def _has_different_units(problem: KernelMatrixAdapter) -> bool:
-    """Whether the spreads of features differ by much."""
-    design = problem.design
-    spread = None if design is None or design.X.factor is not None else design.spread
-    if spread is None:
-        return False
-    spread = spread[spread > 0.0]
-    return bool(len(spread) and spread.max() > _SIMILAR * spread.min())
-
-
-def _softer(estimator: Any, problem: KernelMatrixAdapter) -> str:
-    """Name what gives a positive margin where the smallest margin is not positive."""
-    if problem.nu is not None:
-        return "a larger nu gives a larger mean of margins"
-    whose = "" if "C" in estimator.get_params() else "MaxMarginClassifier with "
-    return f"{whose}C < inf gives a soft margin (MaxMarginClassifierCV chooses C)"
-
-
-def _longer(estimator: Any, problem: KernelMatrixAdapter) -> str:
-    """Advise more rounds, or another C."""
-    if problem.nu is not None:
-        return "Increase max_iter, or choose a larger nu, which takes fewer rounds."
-    if np.isfinite(estimator.C):
-        return "Increase max_iter, or choose a smaller C, which takes fewer rounds."
-    overlap = estimator.margin_ <= 0 and "C" in estimator.get_params()
-    return "Increase max_iter" + (", or set C < inf if the classes overlap." if overlap else ".")
-
-
-_UNFINISHED = ("max_iter", "no_margin", "infeasible", "stalled")
-
-
-class Played(CallbackSupportMixin):
-    """What classifiers and regressors share once their training data is validated."""
 
     _fitted: ClassVar[type[Fitted]] = Fitted
     _run: ClassVar[Callable[..., Outcome]] = staticmethod(play)
@@ -240,28 +112,53 @@ class Played(CallbackSupportMixin):
         """Fitted attributes of this estimator alone, such as counts that its paper bounds."""
         return {}
 
-    @interrupts_wait
     @with_callbacks
-    def _fit(self, training: Any, X: Any, y: Any) -> Any:
-        algorithm, stopping = self._algorithm(), self._stopping()
-        # outside single_threaded_blas: computing a kernel matrix may use all of BLAS's threads
-        problem = training.problem(ProblemSpec.of(self), algorithm.requires)
-        results = partial(self._results, algorithm, problem, training)
-        with single_threaded_blas():
-            resume = self._resume(algorithm, problem, training.classes)
-            played = resume.n_iter if resume else 0
-            context = self._init_callback_context(max_subtasks=max(0, self.max_iter - played))
-            context.call_on_fit_task_begin(estimator=self, X=X, y=y)
-            follower = _Follower(self, problem, context, X, y, results, training, played, resume)
-            try:
-                outcome = self._run(algorithm, problem, stopping, follower, resume)
-            except (KeyboardInterrupt, OSError):  # or a failed read: keep what was found
-                if follower.last is not None and follower.last.n_iter:
-                    self._publish(results(follower.last, "interrupted"))
-                raise
-            self._publish(results(outcome.progress, outcome.status))
-            context.call_on_fit_task_end(estimator=self, X=X, y=y)
-        self._warn(algorithm, problem, outcome.progress)
+    def _fit(self, training: TrainingData, X: Any, y: Any) -> Any:
+        with interrupts_wait():
+            algorithm, stopping = self._algorithm(), self._stopping()
+            # computing a kernel matrix may use all of BLAS's threads
+            problem = training.problem(algorithm.requires)
+            with single_threaded_blas():
+                last = resume = self._resume(algorithm, problem, training.classes)
+                played = resume.n_iter if resume else 0
+                context = self._init_callback_context(max_subtasks=max(0, self.max_iter - played))
+                context.call_on_fit_task_begin(estimator=self, X=X, y=y)
+
+                def results(progress: Progress, status: str) -> dict[str, Any]:
+                    return self._results(
+                        self._fitted(algorithm, problem, training, progress), status
+                    )
+
+                def follow(progress: Progress) -> bool:
+                    """Take note of a round; returning True stops the fit."""
+                    nonlocal last, played
+                    n, before = progress.n_iter, played
+                    last, played = progress, n
+                    # after rounds 1, 2, 4, 8 and so on, and after every thousandth
+                    due = n.bit_length() > before.bit_length() or n // 1000 > before // 1000
+                    if self.verbose and due:
+                        fitted = self._fitted(algorithm, problem, training, progress)
+                        print(f"[{type(self).__name__}] {fitted.words()}")
+                    if not getattr(self, "_skl_callbacks", None):
+                        return False
+                    task, known = context.subcontext(task_name="round"), {"X": X, "y": y}
+                    task.call_on_fit_task_begin(estimator=self, **known)
+                    known["reconstruction_attributes"] = partial(results, progress, "stopped")
+                    return bool(task.call_on_fit_task_end(estimator=self, **known))
+
+                try:
+                    outcome = self._run(algorithm, problem, stopping, follow, resume)
+                except (KeyboardInterrupt, OSError):  # or a failed read: keep what was found
+                    if last is not None and last.n_iter:
+                        self._publish(results(last, "interrupted"))
+                    raise
+                self._publish(results(outcome.progress, outcome.status))
+                context.call_on_fit_task_end(estimator=self, X=X, y=y)
+            if self.status_ in UNFINISHED:
+                ended = self.certificate_.outcome(self.max_iter, self.tol)
+                advice = self._advice(algorithm, problem, outcome.progress)
+                # the line that called fit: _fit, fit and a decorator of each lie between
+                _warn_once(f"{type(self).__name__} {ended} {advice}".strip(), stacklevel=6)
         return self
 
     def _resume(
@@ -281,46 +178,32 @@ class Played(CallbackSupportMixin):
                 "other classes, intervals or values; fit a clone, or set warm_start=False"
             )
         if is_same:
-            return replace(last, confirmed=confirm(algorithm, problem, last))
+            last = last.copy()
+            last.confirmed = confirm(algorithm, problem, last)
+            return last
         # slack, radius or mean differ, and with them all bounds
         return begin(algorithm, problem, last) if last.has_weights_of(problem) else None
 
-    # The results.
-
-    def _results(
-        self,
-        algorithm: Algorithm,
-        problem: KernelMatrixAdapter,
-        training: Any,
-        progress: Progress,
-        status: str,
-    ) -> dict[str, Any]:
+    def _results(self, fitted: Fitted, status: str) -> dict[str, Any]:
         """Fitted attributes, and the progress from which a later fit may continue."""
-        fitted = self._fitted(algorithm, problem, training, progress)
+        progress, place = fitted.progress, fitted.training.place
         found = {**fitted.attributes(status), **self._own_results(fitted)}
-        found = published(found, training.place)
+        for name, value in found.items() if place is not HOST else ():
+            if isinstance(value, np.ndarray) and name != "classes_":  # which may be text
+                found[name] = place.put(value)
         resumable = self.warm_start or status in ("interrupted", "stopped")
         if resumable and progress.proof is None:
-            best, proof = algorithm.candidates(problem, progress.state)
+            best, proof = fitted.algorithm.candidates(fitted.problem, progress.state)
             progress = replace(progress, best=best, proof=proof)
-        # what was proved holds the examples
         last = (progress.begun or progress).copy() if resumable else None
         if last is not None:
-            last.confirmed = None
+            last.confirmed = None  # what was proved holds the examples
         return {**found, "_progress": last}
 
     def _publish(self, attributes: dict[str, Any]) -> None:
         """Replace all fitted attributes at once, so that none of an earlier fit stays."""
         others = {name: value for name, value in vars(self).items() if not name.endswith("_")}
         self.__dict__ = {**others, **attributes}
-
-    def _warn(self, algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress) -> None:
-        if self.status_ in _UNFINISHED:
-            outcome = self.certificate_.outcome(self.max_iter, self.tol)
-            advice = self._advice(algorithm, problem, progress)
-            text = f"{type(self).__name__} {outcome} {advice}".strip()
-            # stacklevel 8 is the line that called fit: _fit, fit and three decorators lie between
-            _warn_once(text, stacklevel=8)
 
 
 _shown: set[tuple[str, str, int]] = set()
@@ -349,49 +232,7 @@ def _warn_once(text: str, stacklevel: int) -> None:
     warnings.warn(text, ConvergenceWarning, stacklevel=stacklevel)
 
 
-@dataclass
-class _Follower:
-    """What happens after each round: print, run callbacks, and remember the latest progress."""
-
-    estimator: Any
-    problem: KernelMatrixAdapter
-    context: Any
-    X: Any
-    y: Any
-    results: Callable[[Progress, str], dict[str, Any]]
-    training: Any
-    n_iter: int
-    last: Progress | None
-
-    def __call__(self, progress: Progress) -> bool:
-        """Take note of a round; returning True stops the fit."""
-        before, self.n_iter, self.last = self.n_iter, progress.n_iter, progress
-        if self.estimator.verbose:
-            self._print(before, progress)
-        if not getattr(self.estimator, "_skl_callbacks", None):
-            return False
-        return self._run_callbacks(partial(self.results, progress, "stopped"))
-
-    def _print(self, before: int, progress: Progress) -> None:
-        """Print bounds after rounds 1, 2, 4, 8 and so on, and after every thousandth."""
-        n = progress.n_iter
-        if n.bit_length() > before.bit_length() or n // 1000 > before // 1000:
-            text = self.training.words(self.problem, progress.line)
-            print(f"[{type(self.estimator).__name__}] {text}")
-
-    def _run_callbacks(self, attributes: Callable[[], dict[str, Any]]) -> bool:
-        task = self.context.subcontext(task_name="round")
-        task.call_on_fit_task_begin(estimator=self.estimator, X=self.X, y=self.y)
-        stop = task.call_on_fit_task_end(
-            estimator=self.estimator, X=self.X, y=self.y, reconstruction_attributes=attributes
-        )
-        return bool(stop)
-
-
-__all__ = ["Candidate", "DualStateMixin", "Progress"]
-
-
-class DualStateMixin(StatesMargin, PredictorMixin, FitsBlocks, Played, ClassifierMixin):
+class DualStateMixin(StatesMargin, PredictorMixin, FitsBlocks, DualState, ClassifierMixin):
     """A scikit-learn classifier around an algorithm: it validates, plays and publishes.
 
     The estimator of an algorithm returns it from ``_algorithm()``, as a value that holds the
@@ -412,16 +253,6 @@ class DualStateMixin(StatesMargin, PredictorMixin, FitsBlocks, Played, Classifie
     >>> Hasty().fit([[1.0, 0.0], [1.0, -1.0]], [1, -1]).status_
     'certified'
     """
-
-    # Values of the shared parameters that an estimator does not declare.
-    class_weight: Any = None
-    C: float = np.inf
-    nu: float | None = None
-    kernel: Any = "linear"
-    kernel_params: dict[str, Any] | None = None
-    p: float | str = 2.0
-    monotonic_cst: Any = None
-    intercept_scaling: Any = None  # None: the intercept is not penalised
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = constraints_of(
         CommonParameters, KernelParameters, ShareParameters, NormalizeParameters
@@ -478,10 +309,10 @@ class DualStateMixin(StatesMargin, PredictorMixin, FitsBlocks, Played, Classifie
             After the round that was interrupted, or at once on a second interrupt. The best model
             so far is kept, and a fit with ``warm_start=True`` continues from there.
         """
-        blocks = blocks_of_map(self, X, y, sample_weight)
+        blocks = blocks_of_map(self, X, y, sample_weight) if rows_in_part(X) else None
         if blocks is not None:
-            return self._fit(block_set(self, blocks), X, y)
-        return self._fit(training_set(self, X, y, sample_weight), X, y)
+            return self._fit(block_data(self, blocks), X, y)
+        return self._fit(training_data(self, X, y, sample_weight), X, y)
 
     def set_params(self, **params: Any) -> Any:
         """Set parameters of this estimator, and ``name__part`` of a schedule or kernel object.
@@ -513,4 +344,55 @@ class DualStateMixin(StatesMargin, PredictorMixin, FitsBlocks, Played, Classifie
     def _advice(
         self, algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress
     ) -> str:
-        return remedies(self, algorithm, problem, progress)
+        if flaw := problem.flaw():
+            return flaw
+        spec, has_C, nu = ProblemSpec.of(self), "C" in self._get_param_names(), problem.nu
+        kernel, stalled = spec.kernel != "linear", self.status_ == "stalled"
+        softer = "a larger nu gives a larger mean of margins"
+        if nu is None:
+            softer = "" if has_C else "MaxMarginClassifier with "
+            softer += "C < inf gives a soft margin (MaxMarginClassifierCV chooses C)"
+        if self.status_ == "no_margin":
+            if nu is not None:
+                return f"{softer.capitalize()}."
+            bounds = progress.confirmed
+            model = f"The model is {bounds.words}. " if bounds is not None and bounds.words else ""
+            if self.separable_ is False:
+                return f"{model}{softer}."
+            text = "Whether a thinner margin separates the classes is not known"
+            if not kernel:
+                text += ": check_separability may decide it, and features in similar units help"
+            return f"{text}. {model}{softer}."
+        # most of the gap is rounding where the bounds of rounds, which allow for none, are within
+        # the tolerance, or far nearer to each other than the published ones
+        of_rounds = relative_gap(*(self.history_[name][-1] for name in ("margin", "margin_bound")))
+        hidden = of_rounds <= max(self.tol, ROUNDING_SHARE * self.gap_)
+        if not (hidden or stalled):
+            if nu is not None:
+                return "Increase max_iter, or choose a larger nu, which takes fewer rounds."
+            if spec.is_soft:
+                return "Increase max_iter, or choose a smaller C, which takes fewer rounds."
+            overlap = self.margin_ <= 0 and has_C
+            return "Increase max_iter" + ", or set C < inf if the classes overlap" * overlap + "."
+        single = problem.precision == np.float32
+        wider = f"Pass {'the kernel matrix' if spec.kernel == 'precomputed' else 'X'} as float64."
+        in_vain = "More rounds do not help: rounding in float"
+        if hidden and single and (kernel or not stalled):
+            return f"{in_vain}32 hides the rest. {wider}"
+        if single and kernel:
+            return f"No method came nearer; kernel values in float32 have seven digits. {wider}"
+        text, ways = f"{in_vain}64 hides the rest" if hidden else "No method came nearer", []
+        if self.margin_ > 0.0 and self.gap_ < WORTHLESS:
+            ways.append("a tol above gap_ accepts these bounds")
+        if spec.is_soft:
+            may = "leaves less to hide" if hidden else "may be solved to the end"
+            ways.append(f"a smaller C {may}")
+        elif self.margin_ <= 0:
+            ways.append(softer)
+        design = problem.design
+        spread = None if design is None or design.X.factor is not None else design.spread
+        spread = np.empty(0) if spread is None else spread[spread > 0.0]
+        if len(spread) and spread.max() > SIMILAR * spread.min():
+            may = "show more" if hidden else "may help"
+            ways.append(f"features in similar units (StandardScaler) {may}")
+        return f"{text}{'; ' * bool(ways)}{' and '.join(ways)}."

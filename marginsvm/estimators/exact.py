@@ -19,7 +19,7 @@ from marginsvm._typing import Array
 from marginsvm.certificate import proof as proofs
 from marginsvm.certificate.bounded import lowest_values
 from marginsvm.fit import Algorithm, Candidate, Progress, Requirements, Stopping
-from marginsvm.fit.confirm import confirm, prove_intervals, prove_overlap, vanishing
+from marginsvm.fit.confirm import prove_intervals, prove_overlap, vanishing
 from marginsvm.fit.interrupts import let_interrupts_through
 from marginsvm.fit.play import OnRound, Outcome, begin
 from marginsvm.fit.progress import Confirmed
@@ -111,9 +111,9 @@ class Exact(Algorithm):
         """All iterations."""
         return tuple(solved(self, problem, Stopping(tol=self.tol)).progress.state)
 
-    def aim(self, qp: QuadraticProgram) -> float:
-        """Part of the tolerance that solvers are to reach."""
-        return 1.0
+    def tol_of(self, qp: QuadraticProgram, tol: float) -> float:
+        """Gap that a solver is to reach, for one of ``tol``."""
+        return tol
 
     def candidates(self, problem: KernelMatrixAdapter, state: State) -> tuple[Candidate, Candidate]:
         """What a warm start knows other data by."""
@@ -189,6 +189,7 @@ class Exact(Algorithm):
         return known
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # gaps tell what diverges
 def solved(
     algorithm: Exact,
     problem: KernelMatrixAdapter,
@@ -209,15 +210,49 @@ def solved(
         Between two iterations.
     """
     progress = begin(algorithm, problem) if resume is None else resume
-    known = progress.confirmed
+    known, most = progress.confirmed, stopping.max_iter - progress.n_iter
     status = stopping.confirmed(problem, progress, known) if known else None
-    if status is None and progress.n_iter < stopping.max_iter:
-        return _Fit(algorithm, problem, stopping, on_round, progress).run()
-    return Outcome(status or "max_iter", progress)
+    if status is not None or most <= 0:
+        return Outcome(status or "max_iter", progress)
+    fit = Monitored(algorithm, problem, stopping, on_round, progress)
+    for part, qp in enumerate(fit.programs):
+        refuse_what_cannot_fit(qp)
+        fit.part, fit.left, fit.next_proof = part, 2, 0
+        fit.tol = algorithm.tol_of(qp, stopping.tol)
+        found = solve(qp, fit.points[part].alpha, fit.tol, most, fit)
+        confirmed, left = fit.progress.confirmed, stopping.max_iter - fit.progress.n_iter
+        again = not (fit.status or qp.by_margins) and found.gap <= fit.tol and left > 0
+        if again and confirmed is not None:
+            # what scores round costs much at the ends of a tube: off them by twice as much
+            published = confirmed.proofs[part].predictor
+            b = published.f[: qp.n_intercepts] if qp.intercept else np.zeros(1)
+            values = qp.differences(qp.examples.scores(published.w) + b)
+            error = float(np.max(values - lowest_values(qp, published.w, b, proofs.FLOATS)))
+            fit.left, inner = 2, replace(qp, target=qp.target + 2.0 * error)
+            found = solve(inner, found.alpha, fit.tol, left, fit)
+        fit.points[part] = Point(found.w, found.f, found.alpha)
+        if fit.status:
+            return Outcome(fit.status, fit.progress)
+    status = fit.proved(ended=True)
+    if status is None:
+        status = "max_iter" if fit.progress.n_iter >= stopping.max_iter else "stalled"
+    return Outcome(status, fit.progress)
 
 
-class _Fit:
-    """A fit at work, and the monitor of its solvers."""
+class Monitored:
+    """A fit at work: the monitor of its solvers.
+
+    Attributes
+    ----------
+    part : int
+        The program that is solved, of one for each output.
+    tol : float
+        Gap that its solver is to reach; a tenth of it, ``left`` times more, if a proof falls short.
+    next_proof : int
+        Iteration before which it is not tried again to prove that nothing separates.
+    status : str
+        Why the fit ends, once it does.
+    """
 
     def __init__(
         self,
@@ -228,42 +263,12 @@ class _Fit:
         progress: Progress,
     ) -> None:
         self.algorithm, self.problem, self.stopping = algorithm, problem, stopping
-        self.on_round, self.status = on_round, ""
+        self.on_round, self.status, self.done = on_round, "", progress.n_iter
         self.progress = progress.copy()
         self.programs, self.points = programs_of(problem), list(progress.state)
         self.values = [(np.inf, 0.0)] * len(self.programs)
         self.seconds = progress.seconds - time.perf_counter()
-        self.part, self.done, self.tol, self.left, self.next_proof = 0, 0, stopping.tol, 2, 0
-
-    @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # gaps tell what diverges
-    def run(self) -> Outcome:
-        """Solve, program by program, and prove all together."""
-        self.done = self.progress.n_iter
-        most = self.stopping.max_iter - self.done
-        for part, qp in enumerate(self.programs):
-            self.part = part
-            refuse_what_cannot_fit(qp)
-            self.left, self.next_proof = 2, 0
-            self.tol = self.stopping.tol * self.algorithm.aim(qp)
-            start = self.points[self.part].alpha
-            found = solve(qp, start, self.tol, most, self)
-            confirmed, left = self.progress.confirmed, self.stopping.max_iter - self.progress.n_iter
-            again = not (self.status or qp.by_margins) and found.gap <= self.tol and left > 0
-            if again and confirmed is not None:
-                # what scores round costs much at the ends of a tube: off them by twice as much
-                known = confirmed.proofs[part].predictor
-                b = known.f[: qp.n_intercepts] if qp.intercept else np.zeros(1)
-                values = qp.differences(qp.examples.scores(known.w) + b)
-                error = float(np.max(values - lowest_values(qp, known.w, b, proofs.FLOATS)))
-                self.left, inner = 2, replace(qp, target=qp.target + 2.0 * error)
-                found = solve(inner, found.alpha, self.tol, left, self)
-            self.points[self.part] = Point(found.w, found.f, found.alpha)
-            if self.status:
-                return Outcome(self.status, self.progress)
-        status = self.proved(ended=True)
-        if status is None:
-            status = "max_iter" if self.progress.n_iter >= self.stopping.max_iter else "stalled"
-        return Outcome(status, self.progress)
+        self.part, self.tol, self.left, self.next_proof = 0, stopping.tol, 2, 0
 
     def __call__(self, now: SolverProgress) -> float | None:
         """Note an iteration; the tolerance to go on with, or None."""
@@ -285,30 +290,28 @@ class _Fit:
         vars(self.progress).update(changes)
         if n_iter > len(self.progress.history):
             self.progress.history.append(self.progress.line)
-        answer = self.answer(now)
+        reached, qp = now.gap <= self.tol, now.qp
+        answer: float | None = self.tol
+        if len(self.programs) > 1:  # all of them are proved together, at the end
+            if reached:
+                gap = proofs.prove(qp, now.w, now.f, now.alpha).gap
+                answer = self.smaller(stop=gap <= self.stopping.tol)
+        else:
+            hopeless = qp.game and vanishing(self.problem) ** 2 >= -2.0 * now.D
+            if qp.game and qp.hard and now.P >= 0.0 and self.equal_examples is not None:
+                self.points[self.part], hopeless = Point(now.w, now.f, self.equal_examples), True
+            if (reached or hopeless) and n_iter >= self.next_proof:
+                self.status = self.proved() or ""
+                self.next_proof = 0 if reached else n_iter + 1 + n_iter // 10
+                answer = self.smaller() if reached else self.tol
         if self.on_round is not None and self.on_round(self.progress):
             self.status = self.status or "stopped"
         return None if self.status else answer
 
-    def answer(self, now: SolverProgress) -> float | None:
-        """The same, for the solver of one program."""
-        reached, n_iter = now.gap <= self.tol, self.progress.n_iter
-        if len(self.programs) > 1:
-            if not reached:
-                return self.tol
-            self.left, self.tol = self.left - 1, 0.1 * self.tol
-            known = proofs.prove(now.qp, now.w, now.f, now.alpha)
-            return None if known.gap <= self.stopping.tol or self.left < 0 else self.tol
-        hopeless = now.qp.game and vanishing(self.problem) ** 2 >= -2.0 * now.D
-        if now.qp.game and now.qp.hard and now.P >= 0.0 and self.equal_examples is not None:
-            self.points[self.part], hopeless = Point(now.w, now.f, self.equal_examples), True
-        if not (reached or hopeless) or n_iter < self.next_proof:
-            return self.tol
-        self.status = self.proved() or ""
-        self.next_proof = 0 if reached else n_iter + 1 + n_iter // 10
-        if reached:
-            self.left, self.tol = self.left - 1, 0.1 * self.tol
-        return None if self.left < 0 else self.tol
+    def smaller(self, *, stop: bool = False) -> float | None:
+        """A tenth of the tolerance, some times; then None."""
+        self.left, self.tol = self.left - 1, 0.1 * self.tol
+        return None if stop or self.left < 0 else self.tol
 
     @cached_property
     def equal_examples(self) -> Array | None:
@@ -330,16 +333,15 @@ class _Fit:
 
     def proved(self, *, ended: bool = False) -> str | None:
         """Prove what would be published; the status if that ends the fit."""
-        status = self._proved(tuple(self.points), ended=ended)
-        intervals = isinstance(self.problem.rows, OutputRows)
-        if status is None and self.problem.design is None and intervals:
-            examples = self.problem.examples
-            few = (point._replace(w=of_few_examples(examples, point.w)) for point in self.points)
-            status = self._proved(tuple(few), ended=ended)
-        return status
-
-    def _proved(self, state: State, *, ended: bool) -> str | None:
-        now = replace(self.progress, state=state, settled=ended)
-        now.confirmed = bounds = confirm(self.algorithm, self.problem, now)
-        vars(self.progress).update(vars(now))
-        return self.stopping.confirmed(self.problem, now, bounds)
+        examples, points = self.problem.examples, self.points
+        kernel = examples.d is None and isinstance(self.problem.rows, OutputRows)
+        for few in (False, True)[: 1 + kernel]:
+            if few:
+                points = [p._replace(w=of_few_examples(examples, p.w)) for p in points]
+            now = replace(self.progress, state=tuple(points), settled=ended)
+            now.confirmed = known = self.algorithm.confirmed(self.problem, now)
+            vars(self.progress).update(vars(now))
+            status = self.stopping.confirmed(self.problem, now, known)
+            if status is not None:
+                return status
+        return None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, _fit_context, is_regressor
+from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -20,12 +20,16 @@ from sklearn.utils.validation import (
 
 from marginsvm._rounding import check_exact
 from marginsvm._typing import Array
-from marginsvm.estimators.inputs import refuse_foreign, rows_in_part
-from marginsvm.estimators.training_data import ClassLabels, IntervalSet, TrainingSet, labelled
-from marginsvm.estimators.validation import Validated, check_kernel_params, positive
+from marginsvm.estimators.inputs import (
+    check_kernel_params,
+    refuse_foreign,
+    rows_in_part,
+    validated,
+)
+from marginsvm.estimators.training_data import TrainingData
 from marginsvm.problem.blocks import Blocks
 from marginsvm.problem.matrix import Matrix
-from marginsvm.problem.rows import Intervals
+from marginsvm.problem.quadratic_program import ProblemSpec
 
 if TYPE_CHECKING:
     from marginsvm.sources import ArrayBlocks
@@ -42,8 +46,8 @@ _AGREED: dict[str, Callable[[Seen], Any]] = {
 
 def blocks_of_map(estimator: Any, X: Any, y: Any, sample_weight: Any) -> ArrayBlocks | None:
     """Blocks of a memory map that validation would convert, and so copy, as a whole; else None."""
-    size = rows_in_part(X) if estimator.kernel == "linear" else 0
-    if not size or y is None or not estimator._algorithm().requires.by_passes:
+    linear = ProblemSpec.of(estimator).kernel == "linear"
+    if not linear or y is None or not estimator._algorithm().requires.by_passes:
         return None
     check_consistent_length(X, y)
     y = column_or_1d(y, warn=True)
@@ -51,7 +55,7 @@ def blocks_of_map(estimator: Any, X: Any, y: Any, sample_weight: Any) -> ArrayBl
         sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
     from marginsvm.sources import ArrayBlocks  # and with it, readers that take long to import
 
-    return ArrayBlocks(X, y, sample_weight, block_rows=size)
+    return ArrayBlocks(X, y, sample_weight, block_rows=rows_in_part(X))
 
 
 class FitsBlocks:
@@ -83,27 +87,21 @@ class FitsBlocks:
         ValueError, TypeError
             If a block cannot be used; the message names it and says what to do.
         """
-        return self._fit(block_set(self, source), source, None)
+        return self._fit(block_data(self, source), source, None)
 
 
-def block_set(estimator: Any, source: Any) -> TrainingSet | IntervalSet:
+def block_data(estimator: Any, source: Any) -> TrainingData:
     """Validate a source of blocks by one pass over it, before a fit begins."""
-    found, targets = Scan(estimator), is_regressor(estimator)
+    found, name = Scan(estimator), type(estimator).__name__
     for number, block in enumerate(_fresh(source)):
-        found.add(look(type(estimator).__name__, number, block, targets=targets)[1])
-    if not targets:
-        return found.training_set(lambda labels: _stream(source, found, labels.kept))
-    y, features = found.labels.astype(np.float64), found.first.features
-    kept, weight = positive(found.weight, len(y))
-    X = _stream(source, found, kept)
-    return IntervalSet.of(estimator, X, Intervals(y, y), kept, weight, features=features)
+        found.add(look(name, number, block, targets=isinstance(estimator, RegressorMixin))[1])
 
+    def examples(kept: Array) -> Blocks:
+        all_kept = len(kept) == sum(found.sizes)
+        reader = _Reader(source, found.sizes, found.dtype, None if all_kept else kept)
+        return Blocks(reader, (len(kept), found.n_features), found.dtype, found.first.sparse)
 
-def _stream(source: Any, found: Scan, kept: Array) -> Blocks:
-    """The examples of positive weight, to be read block by block."""
-    all_kept = len(kept) == sum(found.sizes)
-    reader = _Reader(source, found.sizes, found.dtype, None if all_kept else kept)
-    return Blocks(reader, (len(kept), found.n_features), found.dtype, found.first.sparse)
+    return found.training_data(examples)
 
 
 class Seen(NamedTuple):
@@ -127,7 +125,7 @@ def look(name: str, number: int, block: Any, *, targets: bool = False) -> tuple[
             return X, Seen(number, 0, np.empty(0), None, np.dtype(float), False, {})
         named = type(name, (BaseEstimator,), {})()  # in place of the estimator, which is not sent
         how = {"multi_output": True, "y_numeric": True} if targets else {}
-        X, y, features, _ = Validated.of(named, X, y, **how)
+        X, y, features, _ = validated(named, X, y, **how)
         if not targets:
             check_classification_targets(y)
         if weight is not None:
@@ -154,12 +152,13 @@ class Scan:
     """The findings of the first pass, and the check that all blocks agree."""
 
     def __init__(self, estimator: Any) -> None:
-        if estimator.kernel != "linear":
+        spec = ProblemSpec.of(estimator)
+        if spec.kernel != "linear":
             raise ValueError(
-                f"blocks need kernel='linear', but got {estimator.kernel!r}: a kernel compares "
+                f"blocks need kernel='linear', but got {spec.kernel!r}: a kernel compares "
                 "every example with every other; use fit on what fits in memory"
             )
-        check_kernel_params(estimator)
+        check_kernel_params(spec)
         estimator._algorithm().requires.check_blocks(type(estimator).__name__)
         self._estimator = estimator
         self._seen: list[Seen] = []
@@ -207,11 +206,12 @@ class Scan:
         weights = [seen.weight for seen in self._seen if seen.weight is not None]
         return np.concatenate(weights) if weights else None
 
-    def training_set(self, examples: Callable[[ClassLabels], Matrix]) -> TrainingSet:
-        """Training set of all blocks; ``examples(labels)`` makes the matrix of the examples."""
-        features = self.first.features
-        labels = labelled(self.labels, self.weight, self._estimator.class_weight)
-        return TrainingSet.of(self._estimator, examples(labels), labels, features=features)
+    def training_data(self, examples: Callable[[Array], Matrix]) -> TrainingData:
+        """Training data of all blocks; ``examples(kept)`` makes the matrix of the examples."""
+        more, y = {"features": self.first.features}, self.labels
+        if isinstance(self._estimator, RegressorMixin):
+            y = y.astype(np.float64)
+        return TrainingData.of(self._estimator, examples, len(y), y, self.weight, **more)
 
 
 @dataclass

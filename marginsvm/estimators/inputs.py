@@ -1,21 +1,29 @@
-"""What X may be besides arrays and CSR matrices: arrays of other libraries, memory maps, objects.
+"""The arguments of a fit: what X may be, and how examples, labels and weights are checked.
 
-Arrays of other libraries are taken with scikit-learn's ``array_api_dispatch`` only; without it,
-they are converted to NumPy as everything array-like is, or refused.
+X is an array or a CSR matrix, or else a memory map, objects for a kernel that is a function, or an
+array of another library. The last are taken with scikit-learn's ``array_api_dispatch`` only;
+without it, they are converted to NumPy as everything array-like is, or refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.metrics.pairwise import KERNEL_PARAMS
 from sklearn.utils._array_api import _is_numpy_namespace, get_namespace_and_device
+from sklearn.utils.validation import _check_monotonic_cst, check_array, check_X_y, validate_data
 
+from marginsvm._rounding import check_exact
 from marginsvm._typing import Array
 from marginsvm.problem.matrix import is_foreign, on_host
+from marginsvm.problem.quadratic_program import ProblemSpec
+from marginsvm.problem.rows import Intervals
 
 try:
     from sklearn.utils._array_api import check_same_namespace
@@ -25,17 +33,24 @@ except ImportError:  # scikit-learn before 1.9, where arrays that do not go toge
         """Leave it to the arrays' library."""
 
 
-_CONVERT = "convert X to NumPy, as by X.cpu().numpy() for torch"
+CONVERT = "convert X to NumPy, as by X.cpu().numpy() for torch"
+CONVERTED_BYTES = 2**23  # size of a part of a memory map in float64
+# Side of the squares (0.5 MB in float64) in which a matrix and its mirror image are compared: two
+# of them stay in cache.
+SQUARE = 256
+
+
+# Arrays of other libraries.
 
 
 @dataclass(frozen=True)
 class Device:
-    """A device that has float64, and the array library that it is used by.
+    """Where arrays are, and the library that they are used by.
 
     Attributes
     ----------
     xp : module
-        Namespace of the library, as scikit-learn wraps it.
+        Namespace of the library, as scikit-learn wraps it; NumPy on the host.
     device : object
         As the library names it.
     """
@@ -46,23 +61,35 @@ class Device:
     @property
     def float_types(self) -> list[Any]:
         """Types that examples may have, the widest first."""
-        names = ("float64", "float32", "float16", "bfloat16")
+        names = ("float64", "float32", "float16", "bfloat16")[: 2 if self is HOST else 4]
         return [getattr(self.xp, name) for name in names if hasattr(self.xp, name)]
 
     def put(self, array: Any) -> Any:
-        """Copy an array of NumPy to the device."""
+        """An array here, wherever it was."""
+        if self is HOST:
+            return on_host(array)
         if is_foreign(array):
             return array
         # in C order: libraries may share memory, or want to write
         return self.xp.asarray(np.array(array, order="C"), device=self.device)
 
+    def labels(self, classes: Array, winner: Any) -> Any:
+        """Labels of classes, given by their indices; text is always in NumPy."""
+        classes = on_host(classes)
+        if self is HOST or classes.dtype.kind not in "biuf":
+            return classes[on_host(winner)]
+        return self.xp.take(self.put(classes), winner, axis=0)
 
-def place_of(X: Any) -> Device | None:
-    """Where an array lies that scikit-learn is to dispatch on; None: it is for NumPy."""
+
+HOST = Device(np, "cpu")
+
+
+def place_of(X: Any) -> Device:
+    """Where an array lies that scikit-learn is to dispatch on; what is for NumPy is on the host."""
     if not is_foreign(X):
-        return None
+        return HOST
     xp, dispatched, device = get_namespace_and_device(X)
-    return Device(xp, device) if dispatched and not _is_numpy_namespace(xp) else None
+    return Device(xp, device) if dispatched and not _is_numpy_namespace(xp) else HOST
 
 
 def refuse_foreign(name: str, X: Any) -> None:
@@ -79,13 +106,12 @@ def refuse_foreign(name: str, X: Any) -> None:
     TypeError
         If scikit-learn would dispatch on it.
     """
-    place = place_of(X)
-    if place is not None:
-        raise TypeError(f"{name} computes with NumPy, but X is {_words(X, place)}: {_CONVERT}")
+    if (place := place_of(X)) is not HOST:
+        raise TypeError(f"{name} computes with NumPy, but X is {_words(X, place)}: {CONVERT}")
 
 
-def place_of_training(estimator: Any, X: Any) -> Device | None:
-    """Where an estimator fits these examples; None: on the host.
+def place_of_training(estimator: Any, X: Any) -> Device:
+    """Where an estimator fits these examples.
 
     Raises
     ------
@@ -94,69 +120,32 @@ def place_of_training(estimator: Any, X: Any) -> Device | None:
         has no float64.
     """
     place, name = place_of(X), type(estimator).__name__
-    if place is None:
-        return None
+    if place is HOST:
+        return place
+    what = f"{name}: X is {_words(X, place)}"
     if not estimator._algorithm().requires.by_passes:
         raise TypeError(
             f"{name} moves from example to example in compiled loops and needs them in NumPy, but "
-            f"X is {_words(X, place)}: {_CONVERT}, or use MaxMarginClassifier or "
+            f"X is {_words(X, place)}: {CONVERT}, or use MaxMarginClassifier or "
             "MomentumMarginClassifier, whose passes run where X is"
         )
-    if callable(estimator.kernel):
+    if callable(ProblemSpec.of(estimator).kernel):
         raise TypeError(
             f"{name}: a callable kernel is given arrays of NumPy, but X is {_words(X, place)}: "
-            f"name one of scikit-learn's kernels, or {_CONVERT}"
+            f"name one of scikit-learn's kernels, or {CONVERT}"
         )
     if str(getattr(X, "layout", "torch.strided")) != "torch.strided":
         raise TypeError(
-            f"{name}: X is {_words(X, place)} and sparse, but only dense arrays are taken on a "
-            "device: pass X.to_dense(), or a CSR array of SciPy"
+            f"{what} and sparse, but only dense arrays are taken on a device: pass X.to_dense(), "
+            "or a CSR array of SciPy"
         )
     types = place.xp.__array_namespace_info__().dtypes(kind="real floating", device=place.device)
     if "float64" not in types:
         raise TypeError(
-            f"{name}: X is {_words(X, place)}, which has no float64; rounded to float32, the "
-            f"predictor would not be the one that is certified: {_CONVERT}"
+            f"{what}, which has no float64; rounded to float32, the predictor would not be the one "
+            f"that is certified: {CONVERT}"
         )
     return place
-
-
-def plain(X: Any, place: Device | None) -> Any:
-    """Examples as scikit-learn validates them: tensors without a record for gradients."""
-    return X.detach() if place is not None and hasattr(X, "detach") else X  # of torch
-
-
-def types_of(place: Device | None) -> list[Any]:
-    """Types of floating-point numbers that examples may have, the default first."""
-    return [np.float64, np.float32] if place is None else place.float_types
-
-
-def fitted_there(value: Any, place: Device | None) -> Any:
-    """A fitted array where the examples are."""
-    return on_host(value) if place is None else place.put(value)
-
-
-def published(found: dict[str, Any], place: Device | None) -> dict[str, Any]:
-    """Fitted attributes, of which those that are arrays go where the examples are.
-
-    The classes stay in NumPy: they may be text.
-    """
-    if place is None:
-        return found
-    moved = {
-        name: place.put(value)
-        for name, value in found.items()
-        if isinstance(value, np.ndarray) and name != "classes_"
-    }
-    return {**found, **moved}
-
-
-def labels_of(classes: Array, winner: Any, place: Device | None) -> Any:
-    """Labels of classes, given by their indices; text is always in NumPy."""
-    classes = on_host(classes)
-    if place is None or classes.dtype.kind not in "biuf":
-        return classes[on_host(winner)]
-    return place.xp.take(place.put(classes), winner, axis=0)
 
 
 def _words(X: Any, place: Device) -> str:
@@ -164,7 +153,7 @@ def _words(X: Any, place: Device) -> str:
     return f"an array of {library} on the device {place.device}"
 
 
-_CONVERTED_BYTES = 2**23  # size of a part in float64
+# Memory maps and objects.
 
 
 def rows_in_part(X: Any) -> int:
@@ -177,7 +166,7 @@ def rows_in_part(X: Any) -> int:
         return 0
     if X.dtype in (np.float32, np.float64):
         return 0
-    return max(1, _CONVERTED_BYTES // (8 * max(1, X.shape[1])))
+    return max(1, CONVERTED_BYTES // (8 * max(1, X.shape[1])))
 
 
 def parts_of_map(X: Array, size: int) -> Iterator[Array]:
@@ -196,14 +185,169 @@ def as_objects(kernel: Any, X: Any) -> Array | None:
     return given.astype(object) if given.ndim == 1 and given.dtype.kind in "OUS" else None
 
 
-def of_objects(kernel: Any, X: Array, i: Array, j: Array) -> Array:
-    """Values of the kernel for objects that are given by their indices."""
-    i, j = i[:, 0].astype(int), j[:, 0].astype(int)  # numbers reach kernels as floats
-    return np.asarray(kernel(X[i], X[j]))
+# Checks.
 
 
-def first_equal(X: Array) -> Array:
-    """Index of the first object that equals each one; what has no hash only equals itself."""
-    first: dict[Any, int] = {}
-    keys = (x if isinstance(x, Hashable) else id(x) for x in X)
-    return np.array([first.setdefault(key, i) for i, key in enumerate(keys)])
+def validated(
+    estimator: Any, X: Any, y: Any = None, **how: Any
+) -> tuple[Any, Any, dict[str, Any], Array | None]:
+    """Validate X and y; ``how`` are scikit-learn's arguments for it.
+
+    Returns
+    -------
+    X : ndarray, CSR matrix, array on a device, or ndarray of objects
+    y : ndarray or None
+    features : dict
+        Fitted attributes: number and names of the features.
+    signs : ndarray of shape (n_features,) or None
+        What ``monotonic_cst`` says of each feature: -1, 0 or 1; None: nothing of any.
+    """
+    spec = ProblemSpec.of(estimator)
+    if spec.monotonic_cst is not None and spec.kernel != "linear":
+        raise ValueError(
+            "monotonic_cst is about coefficients of features, which a model with "
+            f"kernel={spec.kernel!r} has not: use kernel='linear', or monotonic_cst=None"
+        )
+    objects = as_objects(spec.kernel, X)
+    if objects is not None:
+        y = None if y is None else check_X_y(np.zeros((len(objects), 1)), y, **how)[1]
+        return objects, y, {}, None
+    # scikit-learn sets attributes of a copy: the estimator stays as it was until a fit is done
+    copy = object.__new__(type(estimator))
+    vars(copy).update(vars(estimator))
+    check_exact(X)
+    if how.get("y_numeric"):
+        check_exact(y, "y")
+    how = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], **how}
+    found = validate_data(copy, X, y, **how)
+    X, y = (found, None) if y is None else found
+    names = ("n_features_in_", "feature_names_in_")
+    features = {name: getattr(copy, name) for name in names if hasattr(copy, name)}
+    signs = _check_monotonic_cst(copy, spec.monotonic_cst)
+    return X, y, features, signs if np.any(signs) else None
+
+
+def positive(weight: Array | None, n_examples: int) -> tuple[Array, Array | None]:
+    """Indices of the examples of positive weight, and their weights; None: these are all 1."""
+    if weight is None:
+        return np.arange(n_examples), None
+    kept = np.flatnonzero(weight)
+    weight = weight[kept]
+    return kept, weight if np.any(weight != 1.0) else None
+
+
+def class_weighted(class_weight: Any, y: Array, weight: Array | None) -> Array | None:
+    """Weights of the examples times those of their classes; None: they are all 1.
+
+    Parameters
+    ----------
+    class_weight : None, "balanced" or dict
+    y : ndarray of shape (n,)
+        Labels of all examples.
+    weight : ndarray of shape (n,) or None
+        Their sample weights.
+
+    Raises
+    ------
+    ValueError
+        If a weight is negative or not finite, or of no class.
+    """
+    if class_weight is None:
+        return weight
+    labels, codes = np.unique(y, return_inverse=True)
+    factors = np.ones(len(labels))
+    if isinstance(class_weight, dict):
+        known = labels.tolist()
+        unknown = [label for label in class_weight if label not in set(known)]
+        if unknown:
+            raise ValueError(
+                f"class_weight has a weight for {unknown}, but the classes in y are {known}"
+            )
+        for label, factor in class_weight.items():
+            if not (isinstance(factor, Real) and 0.0 <= float(factor) < np.inf):
+                raise ValueError(
+                    "class_weight must have weights that are finite and not negative, but that of "
+                    f"{label!r} is {factor!r}"
+                )
+            factors[known.index(label)] = factor
+    else:
+        totals = np.bincount(codes, weight).astype(np.float64)
+        present = totals > 0.0  # a class without positive weight takes no part in the fit
+        factors[present] = totals.sum() / (present.sum() * totals[present])
+    if np.all(factors == 1.0):
+        return weight
+    with np.errstate(over="ignore", invalid="ignore"):
+        final = factors[codes] if weight is None else weight * factors[codes]
+    if not np.isfinite(final).all():
+        raise ValueError(
+            "sample_weight times class_weight is too large for float64; only the ratios of weights "
+            "matter where C = inf, and otherwise C may be larger: divide the weights"
+        )
+    return final
+
+
+def check_kernel_params(spec: ProblemSpec) -> None:
+    """Refuse ``kernel_params`` that a named kernel does not have, as it would ignore them."""
+    if callable(spec.kernel):
+        return
+    valid = sorted(KERNEL_PARAMS.get(spec.kernel, ()))
+    unknown = sorted(set(spec.kernel_params or {}) - set(valid))
+    if unknown:
+        known = f"its parameters are {valid}" if valid else "it has no parameters"
+        raise ValueError(
+            f"kernel_params has {unknown}, which kernel={spec.kernel!r} does not: {known}"
+        )
+
+
+def check_gram(K: Any, spec: ProblemSpec) -> None:
+    """Refuse a matrix that is no kernel matrix: sparse, not square, or not symmetric.
+
+    With ``normalize=True`` also one of examples that have not been divided by their norms.
+    """
+    if sp.issparse(K):
+        raise TypeError("Sparse precomputed kernels are not supported: pass a dense matrix")
+    n, m = K.shape
+    if n != m:
+        raise ValueError(
+            f"a precomputed kernel must be a square matrix, one row and one column an example, "
+            f"but it has shape {K.shape}"
+        )
+    diagonal, rounding = np.diagonal(K), 1e-4 if K.dtype == np.float32 else 1e-8
+    scale = max(float(np.abs(diagonal).max()), 1e-300)
+    blocks = [slice(i, i + SQUARE) for i in range(0, n, SQUARE)]
+    for i, j in combinations_with_replacement(blocks, 2):
+        off = float(np.abs(K[i, j] - K[j, i].T).max())
+        if off > rounding * scale:
+            raise ValueError(
+                f"a precomputed kernel must be symmetric, but entries differ by {off:.3g} from "
+                "their mirror images; pass (K + K.T) / 2 if that is what you mean"
+            )
+    zeros = (diagonal == 0.0) & (not spec.fit_intercept)
+    if spec.normalize and not np.all((np.abs(diagonal - 1.0) <= rounding) | zeros):
+        raise ValueError(
+            "normalize=True needs K(x, x) = 1 of a precomputed kernel, as the K(x, x) of new "
+            "examples cannot be known, but its diagonal goes from "
+            f"{diagonal.min():.3g} to {diagonal.max():.3g}; divide K by "
+            "sqrt(outer(diagonal, diagonal)), in predict too, or set normalize=False"
+        )
+
+
+def given_intervals(bounds: Any, shape: tuple[int, ...]) -> Intervals:
+    """Intervals as the user gave them, one pair of ends for each value of y."""
+    bounds = check_array(
+        bounds, dtype=np.float64, ensure_all_finite=False, allow_nd=True, input_name="bounds"
+    )
+    if bounds.shape != (*shape, 2):
+        raise ValueError(
+            f"bounds must hold a lower and an upper end for each value of y, in an array of shape "
+            f"{(*shape, 2)}, but its shape is {bounds.shape}"
+        )
+    low, high = np.ascontiguousarray(bounds[..., 0]), np.ascontiguousarray(bounds[..., 1])
+    wrong = ~((low <= high) & (low < np.inf) & (high > -np.inf))  # NaN is wrong as well
+    if wrong.any():
+        first = tuple(int(i) for i in np.argwhere(wrong)[0])
+        raise ValueError(
+            f"the lower end of an interval must not be above the upper one, but bounds{[*first]} "
+            f"is {[float(low[first]), float(high[first])]}; -inf and inf stand for no end"
+        )
+    return Intervals(low, high)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, OutlierMixin, _fit_context
@@ -12,14 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from marginsvm._typing import Array
 from marginsvm.certificate.certificate import StatesMargin
-from marginsvm.estimators.dual_state import Played
+from marginsvm.estimators.dual_state import DualState
 from marginsvm.estimators.exact import Exact, solved
 from marginsvm.estimators.inputs import refuse_foreign
 from marginsvm.estimators.parameters import NamedKernelParameters, parameter, with_parameters
-from marginsvm.estimators.prediction import ScoresMixin
-from marginsvm.estimators.results import FittedOneClass
+from marginsvm.estimators.results import FittedOneClass, ScoresMixin
 from marginsvm.estimators.to_sklearn import outlier_detector
-from marginsvm.estimators.training_data import one_class_set
+from marginsvm.estimators.training_data import training_data
 from marginsvm.fit import Algorithm, Progress, Stopping
 from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.problem.quadratic_program import QuadraticProgram
@@ -29,9 +28,9 @@ from marginsvm.solvers.solve import FEWEST
 class OneClass(Exact):
     """The exact solver for examples of one class."""
 
-    def aim(self, qp: QuadraticProgram) -> float:
-        """Weights and copies have the same offset, in many digits, where these cost little."""
-        return 1e-5 if qp.examples.n <= FEWEST else 1.0
+    def tol_of(self, qp: QuadraticProgram, tol: float) -> float:
+        """So small that ``offset_`` has as many digits as margins, where these cost little."""
+        return 1e-5 * tol if qp.examples.n <= FEWEST else tol
 
     def model(
         self, problem: KernelMatrixAdapter, qp: QuadraticProgram
@@ -43,7 +42,7 @@ class OneClass(Exact):
 
 @with_parameters
 class MaxMarginOutlierDetector(
-    NamedKernelParameters, StatesMargin, ScoresMixin, Played, OutlierMixin, BaseEstimator
+    NamedKernelParameters, StatesMargin, ScoresMixin, DualState, OutlierMixin, BaseEstimator
 ):
     """Outlier detection by the exact solver: the problem of OneClassSVM, with a proof.
 
@@ -144,14 +143,6 @@ class MaxMarginOutlierDetector(
     warm_start: bool = parameter("boolean", default=False)
     verbose: bool | int = parameter("verbose", default=False)
 
-    # What the data and the check ask of any estimator of classes.
-    C: ClassVar[float] = np.inf
-    p: ClassVar[float] = 2.0
-    class_weight: ClassVar[None] = None
-    fit_intercept: ClassVar[bool] = False
-    intercept_scaling: ClassVar[None] = None
-    monotonic_cst: ClassVar[None] = None
-
     _fitted = FittedOneClass
     _widens_kernels = True
 
@@ -181,7 +172,7 @@ class MaxMarginOutlierDetector(
         KeyboardInterrupt
             After the round that was interrupted. The best model so far is kept.
         """
-        return self._fit(one_class_set(self, X, sample_weight), X, y)
+        return self._fit(training_data(self, X, sample_weight=sample_weight), X, y)
 
     _run = staticmethod(solved)
 

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_array
 
 from marginsvm._typing import Array
 from marginsvm.estimators.classifier import MaxMarginClassifier
-from marginsvm.estimators.training_data import TrainingSet, training_set
+from marginsvm.estimators.training_data import TrainingData, training_data
 from marginsvm.problem.matrix import on_host
 
 # Ends of the grid, as multiples of 1 / r^2, where r^2 is the mean squared distance of an example
@@ -31,14 +31,14 @@ LOW = 1e-3
 SOME = 2000  # examples whose kernel values stand for those of all
 
 
-def costs_in_order(Cs: Any, model: MaxMarginClassifier, training: TrainingSet) -> Array:
+def costs_in_order(Cs: Any, model: MaxMarginClassifier, training: TrainingData) -> Array:
     """The values of C that ``Cs`` names, in ascending order.
 
     Parameters
     ----------
     Cs : int or array-like
         How many, in geometric progression (a single one: the middle of the range), or the values.
-    model, training : MaxMarginClassifier and TrainingSet
+    model, training : MaxMarginClassifier and TrainingData
         The examples, and their kernel.
 
     Raises
@@ -61,7 +61,7 @@ def costs_in_order(Cs: Any, model: MaxMarginClassifier, training: TrainingSet) -
     return np.unique(given)
 
 
-def spread(model: MaxMarginClassifier, training: TrainingSet) -> tuple[float, float]:
+def spread(model: MaxMarginClassifier, training: TrainingData) -> tuple[float, float]:
     """Mean squared distance of the examples from their mean, or from 0, and their number.
 
     With a kernel, some examples stand for all.
@@ -210,7 +210,7 @@ def margin_path(
         raise ValueError("margin_path takes Cs, an integer or a list, in place of C")
     model = MaxMarginClassifier(**params)
     model._validate_params()
-    training = training_set(model, X, y, sample_weight)
+    training = training_data(model, X, y, sample_weight)
     costs, found = costs_in_order(Cs, model, training), []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # there is one for all

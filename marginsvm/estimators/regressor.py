@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
@@ -13,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from marginsvm._typing import Array
 from marginsvm.certificate.certificate import StatesNorm, StatesObjectives
-from marginsvm.estimators.dual_state import Played
+from marginsvm.estimators.dual_state import DualState
 from marginsvm.estimators.exact import Exact, solved
 from marginsvm.estimators.fit_blocks import FitsBlocks
 from marginsvm.estimators.inputs import refuse_foreign
@@ -23,22 +22,18 @@ from marginsvm.estimators.parameters import (
     parameter,
     with_parameters,
 )
-from marginsvm.estimators.prediction import ScoresMixin
-from marginsvm.estimators.results import FittedIntervals, FittedOutputs
-from marginsvm.estimators.to_sklearn import kernel_regressor, linear_regressor
-from marginsvm.estimators.training_data import interval_set
+from marginsvm.estimators.results import FittedIntervals, ScoresMixin
+from marginsvm.estimators.to_sklearn import regressor
+from marginsvm.estimators.training_data import training_data
 from marginsvm.fit import Algorithm, Progress, Stopping
 from marginsvm.problem.adapter import KernelMatrixAdapter
 
 
-class PlayedRegressor(StatesNorm, Played, RegressorMixin):
+class RegressorState(StatesNorm, ScoresMixin, DualState, RegressorMixin):
     """A regressor around an algorithm; each output is a column of y."""
 
     _fitted = FittedIntervals
-
-    @abstractmethod
-    def _predicted(self, X: Any) -> Array:
-        """Predictions, in the shape that y had."""
+    _is_column: bool  # fitted
 
     def predict(self, X: Any) -> Array:
         """Predict targets.
@@ -53,7 +48,8 @@ class PlayedRegressor(StatesNorm, Played, RegressorMixin):
         """
         check_is_fitted(self)
         refuse_foreign(type(self).__name__, X)
-        return self._predicted(X)
+        F = self._scores_of(X, "predict")
+        return F[:, None] if F.ndim == 1 and self._is_column else F
 
     def to_sklearn(self) -> Any:
         """Convert this regressor to one of scikit-learn with the same predictions.
@@ -71,8 +67,7 @@ class PlayedRegressor(StatesNorm, Played, RegressorMixin):
             If it was fitted to several outputs.
         """
         check_is_fitted(self)
-        linear = getattr(self, "kernel", "linear") == "linear"
-        return (linear_regressor if linear else kernel_regressor)(self)
+        return regressor(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -85,9 +80,8 @@ class MaxMarginRegressor(
     SignParameters,
     KernelParameters,
     StatesObjectives,
-    ScoresMixin,
     FitsBlocks,
-    PlayedRegressor,
+    RegressorState,
     BaseEstimator,
 ):
     """Support vector regression by the exact solver, with a proof of how good it is.
@@ -207,11 +201,6 @@ class MaxMarginRegressor(
     warm_start: bool = parameter("boolean", default=False)
     verbose: bool | int = parameter("verbose", default=False)
 
-    # What the data and the check ask of any regressor.
-    p: ClassVar[float] = 2.0
-    intercept_scaling: ClassVar[None] = None
-
-    _fitted = FittedOutputs
     _widens_kernels = True
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -240,7 +229,7 @@ class MaxMarginRegressor(
         KeyboardInterrupt
             After the round that was interrupted. The best model so far is kept.
         """
-        return self._fit(interval_set(self, X, y, sample_weight), X, y)
+        return self._fit(training_data(self, X, y, sample_weight), X, y)
 
     _run = staticmethod(solved)
 
@@ -256,7 +245,3 @@ class MaxMarginRegressor(
         if np.isinf(self.C):
             return "C < inf gives a soft tube."
         return "Scale X so that its features have similar spreads, or choose a smaller C."
-
-    def _predicted(self, X: Any) -> Array:
-        F = self._scores_of(X, "predict")
-        return F[:, None] if F.ndim == 1 and np.ndim(self.objective_) else F

@@ -1,62 +1,100 @@
-"""Fitted attributes: the predictor, its certificate, the history."""
+"""Fitted attributes: predictor, certificate and history; and what is predicted from them."""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from sklearn.exceptions import InconsistentVersionWarning
+from sklearn.utils._array_api import get_namespace
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginsvm._cached import cached_property
 from marginsvm._rounding import FEW
 from marginsvm._typing import Array
+from marginsvm._version import __version__
 from marginsvm.certificate.bounded import level_of, lowest_values
-from marginsvm.certificate.certificate import Certificate, rows_in_words
+from marginsvm.certificate.certificate import (
+    Certificate,
+    bounds_text,
+    quantity,
+    relative_gap,
+    rows_in_words,
+)
 from marginsvm.certificate.proof import FLOATS, Proof, restated
-from marginsvm.estimators.training_data import INLIER, IntervalSet, TrainingSet, in_norms
+from marginsvm.estimators.inputs import (
+    HOST,
+    Device,
+    as_objects,
+    check_same_namespace,
+    parts_of_map,
+    place_of,
+    rows_in_part,
+)
+from marginsvm.estimators.to_sklearn import classifier
+from marginsvm.estimators.training_data import INLIER, TrainingData, kernel_with, norms_of
 from marginsvm.fit import Algorithm, Progress
 from marginsvm.fit.confirm import confirm
-from marginsvm.fit.progress import Confirmed, Line
+from marginsvm.fit.progress import Confirmed
 from marginsvm.problem.adapter import KernelMatrixAdapter
+from marginsvm.problem.matrix import as_matrix, canonical, inverse
+from marginsvm.problem.quadratic_program import ProblemSpec
+
+EQUAL = 1e-11  # by how much values of examples at the edge differ in a fit, relative to it
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fit after some round, from which the fitted attributes are computed.
+    """A fit of classes after some round, from which the fitted attributes are computed.
 
     Attributes
     ----------
     algorithm : Algorithm
     problem : KernelMatrixAdapter
-    training : TrainingSet
+    training : TrainingData
     progress : Progress
     """
 
     algorithm: Algorithm
     problem: KernelMatrixAdapter
-    training: TrainingSet
+    training: TrainingData
     progress: Progress
 
     @cached_property
     def bounds(self) -> Confirmed:
-        """Bounds that allow for all rounding."""
+        """What is published, and bounds that allow for all rounding."""
         known = self.progress.confirmed
         return known or confirm(self.algorithm, self.problem, self.progress)
 
     @cached_property
     def proof(self) -> Proof:
-        """What is published, and what it proves."""
+        """The published predictor and weights, where there is one program."""
         return self.bounds.proofs[0]
 
-    @property
-    def unit(self) -> float:
-        """The size of one radius in margin units."""
-        return self.problem.radius * self.problem.rows.unit
+    def attributes(self, status: str) -> dict[str, Any]:
+        """Fitted attributes that all estimators have, and the kernel's gamma."""
+        table = np.array(self.progress.history, dtype=np.float64).reshape(-1, 6).T
+        return {
+            **self.training.features,
+            "_gamma": self.training.kernel.gamma,
+            **self.model(),
+            "certificate_": self.certificate(status),
+            "n_iter_": self.progress.n_iter,
+            "history_": {
+                "n_iter": table[0].astype(int),
+                "n_passes": table[1],
+                "seconds": table[2],
+                **self.in_units(*table[3:]),
+            },
+        }
 
     def certificate(self, status: str) -> Certificate:
         """The certificate, in the user's units."""
-        training = self.training
-        proof, radius, division = self.proof, self.problem.radius, training.division
+        proof, bounds, division = self.proof, self.bounds, self.training.division
+        radius = self.problem.radius
         lower = proof.margin * radius
         lower -= FEW * abs(lower)
         return Certificate(
@@ -64,50 +102,38 @@ class Fitted:
             upper=max(proof.margin_bound * radius * (1.0 + FEW), lower, 0.0),
             reading="margin",
             status=status,
-            feasible=self._separable(),
-            weights=training.embed(proof.alpha),
+            # a soft margin is positive, separable or not
+            feasible=True if bounds.separates else (False if bounds.refuted else None),
+            weights=self.embedded(proof.alpha),
             radius=radius,
             of=rows_in_words(division.constant) if division else "X",
             nu=self.problem.nu,
         )
 
-    def _separable(self) -> bool | None:
-        if self.bounds.separates:  # a soft margin is positive, separable or not
-            return True
-        return False if self.bounds.refuted else None
-
-    def attributes(self, status: str) -> dict[str, Any]:
-        """Fitted attributes that all estimators have."""
-        certificate = self.certificate(status)
-        return {
-            **self.training.features,
-            "_gamma": self.training.kernel.gamma,
-            **self._model(),
-            **self._classes(),
-            "certificate_": certificate,
-            "n_iter_": self.progress.n_iter,
-            "history_": _table(self.progress.history, self.unit),
-        }
-
-    def _classes(self) -> dict[str, Any]:
-        return {"classes_": self.training.classes}
-
-    def _model(self) -> dict[str, Any]:
-        predictor, training = self.proof.predictor, self.training
+    def model(self) -> dict[str, Any]:
+        """The predictor, and the classes that it is of."""
+        predictor, division = self.proof.predictor, self.training.division
         coef, intercept = predictor.coef, predictor.intercept
-        found = {}
-        if training.division is not None:
-            coef, intercept = training.division.undone(coef, intercept)
-            found["constant_"] = training.division.constant
-        if training.kernel.metric == "linear":
-            return {**found, "coef_": coef, "intercept_": intercept}
-        support = np.flatnonzero(coef.any(axis=0))
+        found: dict[str, Any] = {}
+        if division is not None:
+            coef, intercept = division.undone(coef, intercept)
+            found["constant_"] = division.constant
+        found |= {"classes_": self.training.classes, "intercept_": intercept}
+        if self.training.kernel.metric == "linear":
+            return {**found, "coef_": coef}
+        return {**found, **self.of_kernel(coef)}
+
+    def of_kernel(self, coef: Array) -> dict[str, Any]:
+        """A kernel predictor with these coefficients of all examples; as in SVC."""
+        support, X = np.flatnonzero(coef.any(axis=0)), self.training.X
+        if self.training.kernel.metric == "precomputed":
+            vectors = np.empty((0, 0))
+        else:
+            vectors = X[support] if X.dtype == object else as_matrix(X)[support].array
         return {
-            **found,
             **self.of_support(support),
-            "support_vectors_": training.support_vectors(support),
+            "support_vectors_": vectors,
             "dual_coef_": coef[:, support],
-            "intercept_": intercept,
         }
 
     def of_support(self, support: Array) -> dict[str, Array]:
@@ -116,143 +142,25 @@ class Fitted:
         n_support = np.bincount(codes, minlength=k).astype(np.int32)
         return {"support_": self.training.kept[support], "n_support_": n_support}
 
+    def embedded(self, q: Array) -> sp.csr_array:
+        """Weights on the rows, as a sparse array with one row for each given example."""
+        q, training = q.reshape(len(q), -1), self.training
+        examples, j = np.nonzero(q)
+        indptr = np.searchsorted(training.kept[examples], np.arange(training.n_given + 1))
+        return sp.csr_array((q[examples, j], j, indptr), shape=(training.n_given, q.shape[1]))
 
-def _table(history: list[Line], unit: float) -> dict[str, Array]:
-    """The columns of the history, with bounds in margin units."""
-    table = np.array(history, dtype=np.float64).reshape(-1, 6)
-    return {
-        "n_iter": table[:, 0].astype(int),
-        "n_passes": table[:, 1],
-        "seconds": table[:, 2],
-        "margin": table[:, 3] * unit,
-        "margin_bound": table[:, 4] * unit,
-    }
+    def in_units(self, lower: Any, upper: Any, violation: Any) -> dict[str, Any]:
+        """Bounds of rounds in the user's units."""
+        unit = self.problem.radius * self.problem.rows.unit
+        return {"margin": lower * unit, "margin_bound": upper * unit}
 
-
-class FittedIntervals(Fitted):
-    """A fit of intervals after some epoch, from which the fitted attributes are computed."""
-
-    training: IntervalSet  # type: ignore[assignment]
-
-    def certificate(self, status: str) -> Certificate:
-        bounds, training, radius = self.bounds, self.training, self.problem.radius
-        length = training.unit / radius
-        return Certificate(
-            lower=np.inf if bounds.refuted else bounds.norm_bound() * length,
-            upper=bounds.norm * length,
-            reading="norm",
-            status=status,
-            feasible=False if bounds.refuted else (bounds.violation == 0.0 or None),
-            weights=training.embed(self._weights()),
-            radius=radius,
-            violation=bounds.violation * training.unit,
-            widened_bound=bounds.norm_bound(bounds.allowed) * length,
-        )
-
-    def _weights(self) -> Array:
-        """Signed weights of the examples and outputs."""
-        return np.hstack([one.qp.coefficients(one.alpha) for one in self.bounds.proofs])
-
-    def _published(self) -> tuple[Array, Array]:
-        """Coefficients and intercepts of all outputs (units of y)."""
-        found = [one.predictor for one in self.bounds.proofs]
-        coef = np.concatenate([predictor.coef for predictor in found])
-        intercept = np.concatenate([predictor.intercept for predictor in found])
-        units = np.broadcast_to(self.training.units, len(coef))
-        return coef * units[:, None], intercept * units
-
-    @property
-    def _is_single(self) -> bool:
-        """Whether y is an array without columns."""
-        return self.training.intervals.low.ndim == 1 and not self.training.is_column
-
-    def attributes(self, status: str) -> dict[str, Any]:
-        training, (coef, intercept) = self.training, self._published()
-        return {
-            **training.features,
-            **self._predictor(coef),
-            "intercept_": intercept[0] if self._is_single else intercept,
-            "certificate_": self.certificate(status),
-            "n_iter_": self.progress.n_iter,
-            "history_": self._table(),
-        }
-
-    def _predictor(self, coef: Array) -> dict[str, Any]:
-        training = self.training
-        if training.kernel.metric == "linear":
-            return {"coef_": coef[0] if self._is_single else coef}
-        support = np.flatnonzero(coef.any(axis=0))
-        given = training.kernel.metric == "precomputed"
-        vectors = np.empty((0, 0)) if given else training.X[support]
-        return {
-            "_gamma": training.kernel.gamma,
-            "support_": training.kept[support],
-            "n_support_": np.array([len(support)], dtype=np.int32),
-            "support_vectors_": vectors,
-            "dual_coef_": coef[:, support],
-        }
-
-    def _table(self) -> dict[str, Array]:
-        """The columns of the history, in the user's units."""
-        table = np.array(self.progress.history, dtype=np.float64).reshape(-1, 6)
-        length = self.training.unit / self.problem.radius
-        norm, bound = in_norms(table[:, 3], table[:, 4], length)
-        return {
-            "n_iter": table[:, 0].astype(int),
-            "n_passes": table[:, 1],
-            "seconds": table[:, 2],
-            "norm": norm,
-            "norm_bound": bound,
-            "violation": table[:, 5] * self.training.unit,
-        }
-
-
-class FittedOutputs(FittedIntervals):
-    """A fit of outputs that are problems of their own, each with its objective."""
-
-    def certificate(self, status: str) -> Certificate:
-        bounds = self.bounds
-        least = bounds.objective_bounds(bounds.allowed)
-        least = np.where([one.refuted for one in bounds.proofs], np.inf, least)
-        reached = np.array([float(one.primal.objective) for one in bounds.proofs])
-        return replace(
-            super().certificate(status),
-            objective=self._of_outputs(reached * self._squares * (1.0 + FEW)),
-            objective_bound=self._of_outputs(least * self._squares * (1.0 - FEW)),
-        )
-
-    @property
-    def _squares(self) -> Array:
-        """Objectives in the user's units."""
-        return np.square(np.atleast_1d(self.training.units) / self.problem.radius)
-
-    def _of_outputs(self, values: Array) -> Any:
-        return float(values[0]) if self._is_single else values
-
-    def attributes(self, status: str) -> dict[str, Any]:
-        found = super().attributes(status)
-        found["intercept_"] = np.atleast_1d(found["intercept_"])
-        found["epsilon_"] = self._of_outputs(self._epsilon())
-        return {**found, **({} if self.training.kernel.metric != "linear" else self._dual())}
-
-    def _epsilon(self) -> Array:
-        """Half the width of the tube of each output: the one that was given, or the best one."""
-        units = np.atleast_1d(self.training.units)
-        if self.problem.nu is None:
-            return np.full(len(units), self.training.epsilon)
-        return units * [one.predictor.f[-1] for one in self.bounds.proofs]
-
-    def _dual(self) -> dict[str, Array]:
-        """The examples with weight in the proof of a linear predictor, and their weights."""
-        proofs, units = self.bounds.proofs, np.atleast_1d(self.training.units)
-        alpha = np.hstack([one.qp.coefficients(one.weights) for one in proofs])
-        alpha = alpha * (units / self.problem.radius**2)
-        support = np.flatnonzero(alpha.any(axis=1))
-        return {"support_": self.training.kept[support], "dual_coef_": alpha[support].T}
-
-
-# By how much values of examples at the edge differ in a fit, relative to it.
-EQUAL = 1e-11
+    def words(self) -> str:
+        """The bounds after the last round, in words."""
+        line = self.progress.line
+        lower, upper = self.in_units(*line[3:]).values()
+        bounds = bounds_text(lower, upper, quantity(self.problem.nu))
+        gap = relative_gap(line.lower, line.upper)
+        return f"round {line.n_iter}: {bounds} (relative gap {gap:.3g})"
 
 
 class FittedOneClass(Fitted):
@@ -264,17 +172,12 @@ class FittedOneClass(Fitted):
     def certificate(self, status: str) -> Certificate:
         return replace(super().certificate(status), one_class=True)
 
-    def _classes(self) -> dict[str, Any]:
-        return {}
-
     @property
     def _mass(self) -> float:
         """What the weights of a predictor sum to."""
-        if self.problem.nu is None:
-            return 1.0
-        weights = self.training.rows.weights
+        nu, weights = self.problem.nu, self.training.rows.weights
         total = len(self.training.kept) if weights is None else float(weights.sum())
-        return self.problem.nu * total
+        return 1.0 if nu is None else nu * total
 
     @cached_property
     def proof(self) -> Proof:
@@ -292,30 +195,288 @@ class FittedOneClass(Fitted):
         predictor = restated(proof.qp, scale * predictor.coef, predictor.intercept)
         return replace(proof, predictor=predictor)
 
-    def _model(self) -> dict[str, Any]:
-        training, proof = self.training, self.proof
-        coef, offset = proof.predictor.coef, self._offset
+    def model(self) -> dict[str, Any]:
+        proof, predictor = self.proof, self.proof.predictor
+        # the value at the edge of the share, less its rounding
+        values = lowest_values(proof.qp, predictor.w, predictor.f, FLOATS)
+        offset = float(level_of(proof.qp, values))
+        offset -= EQUAL * abs(offset)
         found = {"offset_": offset, "intercept_": np.array([-offset])}
-        if training.kernel.metric == "linear":
-            support = np.flatnonzero(proof.alpha)
-            return {
-                **found,
-                **self.of_support(support),
-                "coef_": coef,
-                "dual_coef_": self._mass * proof.alpha[None, support],
-            }
-        support = np.flatnonzero(coef.any(axis=0))
-        vectors = training.support_vectors(support)
-        of_kernel = {"support_vectors_": vectors, "dual_coef_": coef[:, support]}
-        return {**found, **self.of_support(support), **of_kernel}
-
-    @property
-    def _offset(self) -> float:
-        """The value at the edge of the share, less its rounding."""
-        qp, predictor = self.proof.qp, self.proof.predictor
-        edge = float(level_of(qp, lowest_values(qp, predictor.w, predictor.f, FLOATS)))
-        return edge - EQUAL * abs(edge)
+        if self.training.kernel.metric != "linear":
+            return {**found, **self.of_kernel(predictor.coef)}
+        support = np.flatnonzero(proof.alpha)
+        dual_coef = self._mass * proof.alpha[None, support]
+        of_support = self.of_support(support)
+        return {**found, **of_support, "coef_": predictor.coef, "dual_coef_": dual_coef}
 
     def of_support(self, support: Array) -> dict[str, Array]:
         found = super().of_support(support)
         return {**found, "n_support_": found["n_support_"][INLIER:]}
+
+
+class FittedIntervals(Fitted):
+    """A fit of intervals after some round; outputs may be problems of their own."""
+
+    @property
+    def _units(self) -> Array:
+        """Of each output (units of y)."""
+        return np.atleast_1d(self.training.units)
+
+    @property
+    def _apart(self) -> bool:
+        """Whether outputs are problems of their own, each with its objective."""
+        return self.training.spec.outputs_are_apart
+
+    def _of_outputs(self, values: Array) -> Any:
+        return float(values[0]) if self.training.single else values
+
+    def certificate(self, status: str) -> Certificate:
+        bounds, unit, radius = self.bounds, self.training.unit, self.problem.radius
+        length, proofs, objectives = unit / radius, bounds.proofs, {}
+        if self._apart:
+            squares = np.square(self._units / radius)
+            least = bounds.objective_bounds(bounds.allowed)
+            least = np.where([one.refuted for one in proofs], np.inf, least) * squares
+            reached = np.array([float(one.primal.objective) for one in proofs]) * squares
+            objectives["objective"] = self._of_outputs(reached * (1.0 + FEW))
+            objectives["objective_bound"] = self._of_outputs(least * (1.0 - FEW))
+        return Certificate(
+            lower=np.inf if bounds.refuted else bounds.norm_bound() * length,
+            upper=bounds.norm * length,
+            reading="norm",
+            status=status,
+            feasible=False if bounds.refuted else (bounds.violation == 0.0 or None),
+            weights=self.embedded(np.hstack([one.qp.coefficients(one.alpha) for one in proofs])),
+            radius=radius,
+            violation=bounds.violation * unit,
+            widened_bound=bounds.norm_bound(bounds.allowed) * length,
+            **objectives,
+        )
+
+    def model(self) -> dict[str, Any]:
+        training, proofs, units = self.training, self.bounds.proofs, self._units
+        coef = np.concatenate([one.predictor.coef for one in proofs])
+        intercept = np.concatenate([one.predictor.intercept for one in proofs]) * units
+        coef = coef * np.broadcast_to(units, len(coef))[:, None]
+        linear, one = training.kernel.metric == "linear", training.single
+        found = self.of_kernel(coef) if not linear else {"coef_": coef[0] if one else coef}
+        found |= {"intercept_": intercept, "_is_column": not one}
+        if not self._apart:
+            return {**found, "intercept_": intercept[0] if one else intercept}
+        width = np.full(len(units), training.epsilon)  # half of it: given, or the best one
+        if self.problem.nu is not None:
+            width = units * [proof.predictor.f[-1] for proof in proofs]
+        found["epsilon_"] = self._of_outputs(width)
+        if linear:  # the examples with weight in the proof, and their weights
+            alpha = np.hstack([proof.qp.coefficients(proof.weights) for proof in proofs])
+            alpha = alpha * (units / self.problem.radius**2)
+            support = np.flatnonzero(alpha.any(axis=1))
+            found |= {"support_": training.kept[support], "dual_coef_": alpha[support].T}
+        return found
+
+    def of_support(self, support: Array) -> dict[str, Array]:
+        n_support = np.array([len(support)], dtype=np.int32)
+        return {"support_": self.training.kept[support], "n_support_": n_support}
+
+    def in_units(self, lower: Any, upper: Any, violation: Any) -> dict[str, Any]:
+        """Margins are one over norms."""
+        length = self.training.unit / self.problem.radius
+        with np.errstate(divide="ignore"):
+            norm, bound = length / np.asarray(lower), length / np.asarray(upper)
+        violation = violation * self.training.unit
+        return {"norm": norm, "norm_bound": bound, "violation": violation}
+
+    def words(self) -> str:
+        norm, bound, violation = self.in_units(*self.progress.line[3:]).values()
+        return (
+            f"epoch {self.progress.n_iter}: {bound:.6g} <= least norm, norm {norm:.6g}, "
+            f"violation {violation:.3g}"
+        )
+
+
+# Predictions.
+
+KERNEL_BYTES = 2**25  # memory of the kernel values of a test set that are computed together
+
+
+class ScoresMixin:
+    """Scores of examples, from ``coef_`` or ``dual_coef_``; what is told of inputs, and pickled."""
+
+    # Whether named kernels are computed in float64, whatever the examples are in: bounds of the
+    # exact solver are closer than the rounding of kernel values in float32.
+    _widens_kernels: bool = False
+    _runs_on_devices: bool = False  # whether fits are by passes, which run where the examples are
+    constant_: float  # fitted with normalize=True
+    classes_: Array
+    coef_: Array
+    intercept_: Array
+    support_: Array
+    support_vectors_: Any
+    dual_coef_: Array
+    _gamma: float
+
+    def _kernel_matrix(self, X: Any, Y: Any) -> Array:
+        """Kernel of all pairs of two sets of examples."""
+        return kernel_with(ProblemSpec.of(self), self._gamma)(X, Y)
+
+    def _scores_of(self, X: Any, method: str) -> Array:
+        """``w.x + b`` of some examples, for a method of that name."""
+        check_is_fitted(self)
+        check_same_namespace(X, self, attribute="intercept_", method=method)
+        size, spec, place = rows_in_part(X), ProblemSpec.of(self), place_of(X)
+        if size and len(X) > 0:
+            return np.concatenate([self._scores_of(x, method) for x in parts_of_map(X, size)])
+        objects = as_objects(spec.kernel, X)
+        if objects is not None:
+            X = objects
+        else:
+            X = X.detach() if place is not HOST and hasattr(X, "detach") else X  # of torch
+            how = {"accept_sparse": "csr", "dtype": place.float_types, "reset": False}
+            X = canonical(validate_data(self, X, **how))
+        if spec.kernel == "linear":
+            W = place.put(self.coef_)
+            F = X @ (W.T if W.ndim > 1 else W[:, None])
+            F = F.toarray() if sp.issparse(F) else F
+        else:
+            F = self._by_kernel(X, spec, place)
+        F = F + place.put(self.intercept_)
+        if spec.normalize:
+            norms = norms_of(kernel_with(spec, self._gamma), X)
+            F = F * place.put(inverse(np.hypot(norms, self.constant_))[:, None])
+        return F[:, 0] if F.shape[1] == 1 else F
+
+    def _by_kernel(self, X: Any, spec: ProblemSpec, place: Device) -> Any:
+        """Kernel values with the support vectors times their coefficients, in parts."""
+        support, V, xp = place.put(self.support_), place.put(self.dual_coef_).T, place.xp
+        n, n_support = int(X.shape[0]), int(support.shape[0])
+        if n_support == 0:  # the zero predictor; pairwise_kernels refuses an empty set
+            return place.put(np.zeros((n, int(V.shape[1]))))
+        size = min(max(1, KERNEL_BYTES // (8 * n_support)), 1024)
+        F = []
+        for i in range(0, n, size):
+            j = min(i + size, n)  # other libraries want an end that is inside, and all axes
+            part = X[i:j] if place is HOST else X[i:j, :]
+            if spec.kernel == "precomputed":
+                K = xp.take(part, support, axis=1)
+            else:
+                K = place.put(self._kernel_matrix(part, place.put(self.support_vectors_)))
+            F.append(K @ V)
+        return xp.concat(F)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_marginsvm_version": __version__}  # type: ignore[dict-item]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        written_by = state.pop("_marginsvm_version", "unknown")
+        if written_by != __version__:
+            warnings.warn(
+                InconsistentVersionWarning(
+                    estimator_name=f"marginsvm.{type(self).__name__}",
+                    current_sklearn_version=__version__,
+                    original_sklearn_version=written_by,
+                ),
+                stacklevel=2,
+            )
+        super().__setstate__(state)  # type: ignore[misc]
+
+    def __sklearn_tags__(self) -> Any:
+        tags, kernel = super().__sklearn_tags__(), ProblemSpec.of(self).kernel  # type: ignore[misc]
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = kernel == "precomputed"
+        tags.array_api_support = self._runs_on_devices and not callable(kernel)
+        return tags
+
+
+class PredictorMixin(ScoresMixin):
+    """decision_function and predict of classifiers."""
+
+    def decision_function(self, X: Any) -> Array:
+        """Signed distance to the boundary, relative to that of the closest training example.
+
+        With ``normalize=True``, ``w.x + b`` is divided by the norm of x or, if there is an
+        intercept, by that of ``(x, constant_)``, which does not move the boundary.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Precomputed kernels: of shape (n_samples, n_training_samples). With scikit-learn's
+            ``array_api_dispatch``: an array where those of ``fit`` were.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Two classes: positive means ``classes_[1]``. Divide by ``norm(coef_)`` for
+            distances in the units of X (unless ``normalize=True``).
+        """
+        return self._scores_of(X, "decision_function")
+
+    def predict(self, X: Any) -> Array:
+        """Predict class labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_same_namespace(X, self, attribute="intercept_", method="predict")
+        F = self.decision_function(X)
+        xp = get_namespace(F)[0]
+        winner = xp.astype(F > 0, xp.int64) if F.ndim == 1 else xp.argmax(F, axis=1)
+        return place_of(F).labels(self.classes_, winner)
+
+    def to_sklearn(self) -> Any:
+        """Convert this classifier to one of scikit-learn with the same decision values.
+
+        For tools that know scikit-learn's classes, such as ONNX and SHAP. The model has no
+        certificate. (An SVC gives an example on the boundary itself to the second class.)
+
+        Returns
+        -------
+        LinearSVC or SVC
+            A fitted LinearSVC if this predictor is linear; with a kernel and two classes, an SVC.
+
+        Raises
+        ------
+        NotFittedError
+            If this classifier has not been fitted.
+        ValueError
+            If scikit-learn has no such predictor: with a kernel and more than two classes, with
+            ``normalize=True``, or of objects that are no numbers.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from marginsvm import MaxMarginClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> clf = MaxMarginClassifier(C=1.0, kernel="rbf").fit(X[50:], y[50:])
+        >>> svc = clf.to_sklearn()
+        >>> svc, bool(abs(svc.decision_function(X) - clf.decision_function(X)).max() < 1e-9)
+        (SVC(gamma=...), True)
+        """
+        check_is_fitted(self)
+        return classifier(self)
+
+    def sparsify(self) -> Any:
+        """Turn ``coef_`` into a sparse matrix, which is smaller where most of it is 0.
+
+        Returns
+        -------
+        self
+        """
+        from sklearn.linear_model._base import SparseCoefMixin  # takes a tenth of a second
+
+        return SparseCoefMixin.sparsify(self)
+
+    def densify(self) -> Any:
+        """Turn ``coef_`` into an array again.
+
+        Returns
+        -------
+        self
+        """
+        from sklearn.linear_model._base import SparseCoefMixin
+
+        return SparseCoefMixin.densify(self)

@@ -15,6 +15,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 
 from marginsvm._typing import Array
 from marginsvm.problem.matrix import on_host
+from marginsvm.problem.quadratic_program import ProblemSpec
 
 _LIBSVM = {"linear": "linear", "poly": "poly", "polynomial": "poly", "rbf": "rbf"}
 _LIBSVM |= {"sigmoid": "sigmoid", "precomputed": "precomputed"}  # what SVC computes by itself
@@ -29,8 +30,8 @@ def linear_classifier(estimator: Any) -> Any:
 
     coef = on_host(estimator.coef_)
     model = LinearSVC(
-        C=estimator.C,
-        loss=getattr(estimator, "loss", "squared_hinge"),
+        C=ProblemSpec.of(estimator).C,
+        loss=ProblemSpec.of(estimator).loss,
         fit_intercept=estimator.fit_intercept,
         class_weight=estimator.class_weight,
     )
@@ -193,9 +194,16 @@ def _published(model: Any, estimator: Any, **fitted: Any) -> Any:
 
 def classifier(estimator: Any) -> Any:
     """LinearSVC or SVC with the decision values of a fitted classifier; the method's function."""
-    if estimator.normalize:
+    if ProblemSpec.of(estimator).normalize:
         raise ValueError(
             "with normalize=True, decision values are divided by the norms of the examples, which "
             "scikit-learn's classifiers do not do"
         )
-    return (linear_classifier if estimator.kernel == "linear" else kernel_classifier)(estimator)
+    linear = ProblemSpec.of(estimator).kernel == "linear"
+    return (linear_classifier if linear else kernel_classifier)(estimator)
+
+
+def regressor(estimator: Any) -> Any:
+    """LinearSVR or SVR with the predictions of a fitted regressor; the method's function."""
+    linear = ProblemSpec.of(estimator).kernel == "linear"
+    return (linear_regressor if linear else kernel_regressor)(estimator)

@@ -10,7 +10,6 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import wraps
 from typing import Any
 
 
@@ -44,7 +43,8 @@ def _in_main_thread() -> bool:
 
 
 @contextmanager
-def _deferred_interrupts() -> Iterator[None]:
+def interrupts_wait() -> Iterator[None]:
+    """Within it, interrupts wait for ``let_interrupts_through``, or for its end."""
     global _deferring
     handler = signal.getsignal(signal.SIGINT) if _in_main_thread() else None
     # a fit around this one may have deferred them already
@@ -65,20 +65,6 @@ def _deferred_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, handler)
         _deferring = None
         deferred.release()
-
-
-def interrupts_wait(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a method in which interrupts are to wait for ``let_interrupts_through``.
-
-    An interrupt that still waits when the method ends is raised then.
-    """
-
-    @wraps(method)
-    def patient(*args: Any, **kwargs: Any) -> Any:
-        with _deferred_interrupts():
-            return method(*args, **kwargs)
-
-    return patient
 
 
 def let_interrupts_through() -> None:

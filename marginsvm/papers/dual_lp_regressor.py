@@ -9,9 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import validate_data
 
-from marginsvm._typing import Array
 from marginsvm.certificate.bounded import Dual, Primal, dual
 from marginsvm.certificate.proof import FLOATS, published, refuted
 from marginsvm.estimators.parameters import (
@@ -20,8 +18,8 @@ from marginsvm.estimators.parameters import (
     parameter,
     with_parameters,
 )
-from marginsvm.estimators.regressor import PlayedRegressor
-from marginsvm.estimators.training_data import interval_set
+from marginsvm.estimators.regressor import RegressorState
+from marginsvm.estimators.training_data import training_data
 from marginsvm.fit import Algorithm, Candidate, Progress, Stopping
 from marginsvm.fit.confirm import prove_intervals
 from marginsvm.fit.progress import Confirmed
@@ -198,7 +196,7 @@ class IntervalAscent(DualLp):
 
 
 @with_parameters
-class DualLpRegressor(RandomParameters, PNormParameters, PlayedRegressor, BaseEstimator):
+class DualLpRegressor(RandomParameters, PNormParameters, RegressorState, BaseEstimator):
     r"""Least :math:`\ell_p`-norm predictor within a tube, by accelerated dual coordinate ascent.
 
     It finds the predictor of least p-norm whose predictions on the training examples lie in
@@ -347,7 +345,7 @@ class DualLpRegressor(RandomParameters, PNormParameters, PlayedRegressor, BaseEs
         KeyboardInterrupt
             After the epoch that was interrupted. The best model so far is kept.
         """
-        return self._fit(interval_set(self, X, y, sample_weight, bounds), X, y)
+        return self._fit(training_data(self, X, y, sample_weight, bounds), X, y)
 
     def _algorithm(self) -> IntervalAscent:
         return IntervalAscent(
@@ -361,12 +359,3 @@ class DualLpRegressor(RandomParameters, PNormParameters, PlayedRegressor, BaseEs
         self, algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress
     ) -> str:
         return "Increase max_iter." if self.feasible_ is None else "C < inf gives a soft tube."
-
-    def _predicted(self, X: Any) -> Array:
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return np.asarray(X @ self.coef_.T + self.intercept_)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags

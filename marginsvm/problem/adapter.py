@@ -310,8 +310,8 @@ class KernelMatrixAdapter(ABC):
         Added to the squared norms of the rows: each has a slack coordinate of its own. A row of
         weight m stands for m equal ones; it has a ridge that is m times smaller.
     nu, upper : float or None, ndarray of shape (n_examples,) or None
-        Share of the examples whose mean margin counts, and the upper bounds of their weights, which
-        sum to 1. Of intervals: share of the examples outside, at most.
+        Share of the examples whose mean margin counts (dimensionless), and the upper bounds of
+        their weights, which sum to 1. Of intervals: share of the examples outside, at most.
     loss : str
         What slack costs: ``"squared_hinge"`` or ``"hinge"``.
     costs : float or ndarray of shape (n_outputs,)

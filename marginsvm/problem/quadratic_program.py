@@ -587,6 +587,11 @@ class ProblemSpec:
     p : float or str
         Norm of predictors.
     kernel : str or callable
+    gamma, degree, coef0, kernel_params
+        Parameters of the kernel.
+    class_weight : dict, "balanced" or None
+    epsilon : float
+        Half the width of a tube.
     normalize, fit_intercept : bool
     intercept_scaling : float or None
         Value of the constant feature that makes the intercept a coefficient like any other.
@@ -613,6 +618,12 @@ class ProblemSpec:
     nu: float | None = None
     p: float | str = 2.0
     kernel: Any = "linear"
+    gamma: float | str = "scale"
+    degree: float = 3
+    coef0: float = 0.0
+    kernel_params: dict[str, Any] | None = None
+    class_weight: Any = None
+    epsilon: float = 0.0
     normalize: bool = False
     fit_intercept: bool = True
     intercept_scaling: float | None = None

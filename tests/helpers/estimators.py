@@ -13,9 +13,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 import marginsvm
 from marginsvm import DualStateMixin
 from marginsvm._rounding import Extended
-from marginsvm.estimators.dual_state import Played
-from marginsvm.estimators.training_data import training_set
-from marginsvm.problem.quadratic_program import ProblemSpec
+from marginsvm.estimators.dual_state import DualState
+from marginsvm.estimators.training_data import training_data
 
 ESTIMATORS = [
     value
@@ -29,7 +28,7 @@ REGRESSORS, DETECTORS = (
     [
         value
         for _, value in sorted(vars(marginsvm).items())
-        if inspect.isclass(value) and issubclass(value, Played) and issubclass(value, kind)
+        if inspect.isclass(value) and issubclass(value, DualState) and issubclass(value, kind)
     ]
     for kind in (RegressorMixin, OutlierMixin)
 )
@@ -77,8 +76,7 @@ def fit(estimator, *args, **kwargs):
 
 def problem_of(clf, X, y, weight=None):
     """The problem that a classifier would play on."""
-    training = training_set(clf, X, y, weight)
-    return training.problem(ProblemSpec.of(clf), clf._algorithm().requires)
+    return training_data(clf, X, y, weight).problem(clf._algorithm().requires)
 
 
 def separable(rng, n=60, d=5, k=2, margin=0.3):
@@ -96,7 +94,7 @@ def overlapping(rng, n=60, d=3, k=2):
 def bits(cls, params, X, y):
     """All that a fit has found. Its warnings are the caller's: threads share their filters."""
     model = make(cls, **params).fit(X, y)
-    predictor = model.coef_ if model.kernel == "linear" else model.dual_coef_
+    predictor = model.coef_ if hasattr(model, "coef_") else model.dual_coef_
     weights = model.certificate_.weights.toarray()
     return model.margin_, model.margin_bound_, predictor.tobytes(), weights.tobytes()
 

@@ -43,10 +43,10 @@ def normalized_rows(X, *, fit_intercept):
 
 def best_margin_of(estimator, X, y):
     """Exact optimum of the problem that an estimator with p = 2 is set to solve."""
-    fit_intercept, C = estimator.fit_intercept, estimator.C
-    if estimator.normalize:
+    fit_intercept, C = estimator.fit_intercept, getattr(estimator, "C", np.inf)
+    if getattr(estimator, "normalize", False):
         X, fit_intercept = normalized_rows(X, fit_intercept=fit_intercept), False
-    if fit_intercept and estimator.intercept_scaling is not None:  # a feature like any other
+    if fit_intercept and hasattr(estimator, "intercept_scaling"):  # a feature like any other
         constant = np.full((len(X), 1), estimator.intercept_scaling)
         X, fit_intercept = np.hstack([X, constant]), False
     return best_margin(X, y, fit_intercept=fit_intercept, C=C)
