@@ -41,7 +41,7 @@ EXCESS = 4  # radii that a unit of weight above its bound may cost
 # Distance of the origins that the fit and its check count from, and radii about them, in radii.
 ORIGINS = 3
 LARGEST = 10**300  # multiple of weights
-FEW_DIGITS = 1e-8  # relative error of a combination of examples that is made smaller
+FEW_DIGITS = 1e-8  # of a bound, that the error of a combination of examples may cost in float64
 PAIRS = 64  # additions that a term of NumPy's sums passes through, which are in pairs
 
 
@@ -335,14 +335,13 @@ def dual(qp: QuadraticProgram, alpha: Array, numbers: Numbers) -> Dual:
     """What weights on the rows prove; entries without a row are 0."""
     V = qp.coefficients(alpha)
     off = imbalance(qp, alpha, numbers)
+    ridge = (qp.ridge * alpha * alpha).sum() * (1 + error_of_cost(numbers))
     if qp.examples.d is None:
         image = qp.examples.combine(V)
         square = qp.examples.inner(image, image) + error_of_square(qp.examples, image, numbers)
         length: Any = numbers.sqrt(square) * (1 + numbers.error_of_length(V.size))
     else:
-        q, (image, error) = qp.p / (qp.p - 1), image_of(qp, alpha, V, numbers)
-        length = numbers.length(image, q) + (numbers.length(error, q) if error.any() else 0)
-        length = length * (1 + numbers.error_of_length(image.size, q))
+        length = length_of_image(qp, alpha, V, ridge, numbers)
     lost, longer = cost_of_imbalance(qp, off, numbers)
     length = length + longer + cost_of_excess(qp, alpha, numbers)
     mass: Any = alpha.sum()
@@ -352,17 +351,23 @@ def dual(qp: QuadraticProgram, alpha: Array, numbers: Numbers) -> Dual:
     else:
         gain = (qp.target * alpha).sum() - error_of_gain(qp, alpha, numbers) - lost
         multiple = largest_multiple(qp, alpha) * (1 - numbers.gamma(qp.k + 2 * PAIRS))
-    ridge = (qp.ridge * alpha * alpha).sum() * (1 + error_of_cost(numbers))
     return Dual(gain, length, ridge, mass, multiple, numbers)
 
 
-def image_of(qp: QuadraticProgram, alpha: Array, V: Array, numbers: Numbers) -> tuple[Array, Array]:
-    """``V'X``, and the error of each entry; in extended precision where few digits are left."""
-    image, error = qp.examples.combine(V), error_of_image(qp.examples, V, numbers)
-    if numbers.unit and error.max() > FEW_DIGITS * np.abs(image).max():
-        extended = qp.examples.combine_extended(qp.coefficients(alpha.astype(Extended)))
-        image, error = extended or (image, error)
-    return qp.project(image), error
+def length_of_image(
+    qp: QuadraticProgram, alpha: Array, V: Array, ridge: Any, numbers: Numbers
+) -> Any:
+    """Dual norm of ``V'X``, at most; by extended precision where float64 would cost digits."""
+    q, examples = qp.p / (qp.p - 1), qp.examples
+    image, error = examples.combine(V), error_of_image(examples, V, numbers)
+    if numbers.unit:
+        length, off = numbers.length(image, q), numbers.length(error, q)
+        if length * off > FEW_DIGITS * (length * length + ridge):
+            extended = examples.combine_extended(qp.coefficients(alpha.astype(Extended)))
+            image, error = extended or (image, error)
+    image = qp.project(image)
+    length = numbers.length(image, q) + (numbers.length(error, q) if error.any() else 0)
+    return length * (1 + numbers.error_of_length(image.size, q))
 
 
 def largest_multiple(qp: QuadraticProgram, alpha: Array) -> Any:
