@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from marginsvm._typing import Array
-from marginsvm.estimators.fit_blocks import Scan, Seen, look
+from marginsvm.estimators.fit_blocks import Layout, Seen, block_data, look
 from marginsvm.problem.blocks import Blocks, stacked
 from marginsvm.problem.matrix import Matrix, as_matrix
 from marginsvm.problem.threads import single_threaded_blas
@@ -114,12 +114,10 @@ class DaskMargin(ClassifierMixin, BaseEstimator):
             )
         fitted = clone(self.estimator)
         fitted._validate_params()
-        scan = Scan(fitted)
         blocks = _blocks(X, y, sample_weight)
         checked = client.compute([delayed(_checked)(type(fitted).__name__, *b) for b in blocks])
-        for seen in client.gather(client.map(itemgetter(1), checked)):
-            scan.add(seen)
-        training = scan.training_data(partial(_ready, client, checked, scan))
+        seen = client.gather(client.map(itemgetter(1), checked))
+        training = block_data(fitted, seen, partial(_ready, client, checked))
         self.estimator_ = fitted._fit(training, X, y)
         self.classes_, self.n_features_in_ = fitted.classes_, fitted.n_features_in_
         return self
@@ -309,18 +307,18 @@ def _take(chunk: Matrix, index: Array) -> Matrix:
     return chunk[index]
 
 
-def _ready(client: Any, checked: list[Any], scan: Scan, kept: Array) -> _Chunks:
+def _ready(client: Any, checked: list[Any], layout: Layout, kept: Array) -> _Chunks:
     """Let every worker make its blocks ready."""
-    starts = np.cumsum([0, *scan.sizes])
+    starts = np.cumsum([0, *layout.sizes])
     parts = [kept[i:j] for i, j in pairwise(np.searchsorted(kept, starts))]
     sizes = np.array([len(part) for part in parts])
     some = [
         (block, None if len(part) == size else part - start)
-        for block, part, size, start in zip(checked, parts, scan.sizes, starts, strict=False)
+        for block, part, size, start in zip(checked, parts, layout.sizes, starts, strict=False)
         if len(part)
     ]
-    ready = client.map(_chunk, *zip(*some, strict=True), dtype=scan.dtype)
-    return _Chunks(client, ready, sizes[sizes > 0], scan.n_features, scan.dtype, scan.first.sparse)
+    ready = client.map(_chunk, *zip(*some, strict=True), dtype=layout.dtype)
+    return _Chunks(client, ready, sizes[sizes > 0], *layout[1:])
 
 
 def _chunk(checked: tuple[Any, Seen], kept: Array | None, dtype: np.dtype) -> Matrix:

@@ -20,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from marginsvm._typing import Array
 from marginsvm.certificate.certificate import StatesMargin, relative_gap
-from marginsvm.estimators.fit_blocks import FitsBlocks, block_data, blocks_of_map
+from marginsvm.estimators.fit_blocks import FitsBlocks, blocks_of_map, source_data
 from marginsvm.estimators.inputs import HOST, rows_in_part
 from marginsvm.estimators.parameters import (
     CommonParameters,
@@ -311,7 +311,7 @@ class DualStateMixin(StatesMargin, PredictorMixin, FitsBlocks, DualState, Classi
         """
         blocks = blocks_of_map(self, X, y, sample_weight) if rows_in_part(X) else None
         if blocks is not None:
-            return self._fit(block_data(self, blocks), X, y)
+            return self._fit(source_data(self, blocks), X, y)
         return self._fit(training_data(self, X, y, sample_weight), X, y)
 
     def set_params(self, **params: Any) -> Any:

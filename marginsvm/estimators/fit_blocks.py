@@ -1,9 +1,9 @@
-"""The training set of ``fit_blocks``: a source of blocks, validated by one pass over it."""
+"""The training data of ``fit_blocks``: a source of blocks, validated by one pass over it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -28,20 +28,10 @@ from marginsvm.estimators.inputs import (
 )
 from marginsvm.estimators.training_data import TrainingData
 from marginsvm.problem.blocks import Blocks
-from marginsvm.problem.matrix import Matrix
 from marginsvm.problem.quadratic_program import ProblemSpec
 
 if TYPE_CHECKING:
     from marginsvm.sources import ArrayBlocks
-
-_AGREED: dict[str, Callable[[Seen], Any]] = {
-    "number of features": lambda seen: seen.features["n_features_in_"],
-    "list of feature names": lambda seen: list(seen.features.get("feature_names_in_", [])),
-    "kind of matrix": lambda seen: "sparse" if seen.sparse else "dense",
-    "number of outputs": lambda seen: seen.y.shape[1:],
-    "type of labels": lambda seen: "text" if seen.y.dtype.kind in "OUS" else "numbers",
-    "sample weight": lambda seen: "absent" if seen.weight is None else "given",
-}
 
 
 def blocks_of_map(estimator: Any, X: Any, y: Any, sample_weight: Any) -> ArrayBlocks | None:
@@ -87,33 +77,69 @@ class FitsBlocks:
         ValueError, TypeError
             If a block cannot be used; the message names it and says what to do.
         """
-        return self._fit(block_data(self, source), source, None)
+        return self._fit(source_data(self, source), source, None)
 
 
-def block_data(estimator: Any, source: Any) -> TrainingData:
+def source_data(estimator: Any, source: Any) -> TrainingData:
     """Validate a source of blocks by one pass over it, before a fit begins."""
-    found, name = Scan(estimator), type(estimator).__name__
-    for number, block in enumerate(_fresh(source)):
-        found.add(look(name, number, block, targets=isinstance(estimator, RegressorMixin))[1])
-
-    def examples(kept: Array) -> Blocks:
-        all_kept = len(kept) == sum(found.sizes)
-        reader = _Reader(source, found.sizes, found.dtype, None if all_kept else kept)
-        return Blocks(reader, (len(kept), found.n_features), found.dtype, found.first.sparse)
-
-    return found.training_data(examples)
+    name, targets = type(estimator).__name__, isinstance(estimator, RegressorMixin)
+    blocks = enumerate(_fresh(source))
+    seen = (look(name, number, block, targets=targets)[1] for number, block in blocks)
+    return block_data(estimator, seen, partial(_read_again, source))
 
 
 class Seen(NamedTuple):
     """What the first pass keeps of a block."""
 
     number: int
-    size: int
     y: Array
     weight: Array | None
     dtype: np.dtype
-    sparse: bool
     features: dict[str, Any]  # number and names, as fitted attributes
+    alike: dict[str, Any]  # in what all blocks must agree
+
+
+class Layout(NamedTuple):
+    """What all blocks are together: their sizes, those that are empty included, and matrices."""
+
+    sizes: list[int]
+    width: int
+    dtype: np.dtype
+    sparse: bool
+
+
+def block_data(
+    estimator: Any, seen: Iterable[Seen], matrix: Callable[[Layout, Array], Blocks]
+) -> TrainingData:
+    """Training data of what a pass has seen; ``matrix(layout, kept)`` are the examples."""
+    spec, sizes, some = ProblemSpec.of(estimator), list[int](), list[Seen]()
+    if spec.kernel != "linear":
+        raise ValueError(
+            f"blocks need kernel='linear', but got {spec.kernel!r}: a kernel compares every "
+            "example with every other; use fit on what fits in memory"
+        )
+    check_kernel_params(spec)
+    estimator._algorithm().requires.check_blocks(type(estimator).__name__)
+    for block in seen:
+        sizes.append(len(block.y))
+        some += [block] if len(block.y) else []
+        for what, mine in block.alike.items():
+            if mine != some[0].alike[what]:
+                raise ValueError(
+                    f"block {block.number}: its {what} is {mine}, but that of block "
+                    f"{some[0].number} is {some[0].alike[what]}; all blocks must agree in this"
+                )
+    if not some:
+        raise ValueError("the source is empty: it must yield blocks (X, y) with examples")
+    first, y = some[0], np.concatenate([block.y for block in some])
+    y = y.astype(np.float64) if isinstance(estimator, RegressorMixin) else y
+    weights = [block.weight for block in some if block.weight is not None]
+    weight = np.concatenate(weights) if weights else None
+    dtype = np.result_type(*(block.dtype for block in some))
+    sparse = first.alike["kind of matrix"] == "sparse"
+    layout = Layout(sizes, first.features["n_features_in_"], dtype, sparse)
+    examples, features = partial(matrix, layout), first.features
+    return TrainingData.of(estimator, examples, len(y), y, weight, features=features)
 
 
 def look(name: str, number: int, block: Any, *, targets: bool = False) -> tuple[Any, Seen]:
@@ -122,127 +148,60 @@ def look(name: str, number: int, block: Any, *, targets: bool = False) -> tuple[
         X, y, weight = _unpacked(block)
         refuse_foreign(name, X)
         if X.shape[0] == 0:
-            return X, Seen(number, 0, np.empty(0), None, np.dtype(float), False, {})
+            return X, Seen(number, np.empty(0), None, np.dtype(float), {}, {})
         named = type(name, (BaseEstimator,), {})()  # in place of the estimator, which is not sent
-        how = {"multi_output": True, "y_numeric": True} if targets else {}
-        X, y, features, _ = validated(named, X, y, **how)
+        numeric = {"multi_output": True, "y_numeric": True} if targets else {}
+        X, y, features, _ = validated(named, X, y, **numeric)
         if not targets:
             check_classification_targets(y)
-        if weight is not None:
-            weight = _weights(weight, X.shape[0])
+        if weight is not None:  # they may all be 0: other blocks may have others
+            weight = np.full(len(y), weight) if np.ndim(weight) == 0 else weight
+            how = {"ensure_2d": False, "input_name": "sample_weight"}
+            weight = check_array(weight, dtype=np.float64, **how)
+            if weight.shape != (len(y),):
+                raise ValueError(
+                    f"sample_weight has the shape {weight.shape}, but must be a number or have the "
+                    f"shape ({len(y)},): a weight for each example"
+                )
+            check_non_negative(weight, "`sample_weight`")
     except (ValueError, TypeError) as error:
         raise type(error)(f"block {number}: {error}") from error
-    return X, Seen(number, X.shape[0], y, weight, X.dtype, sp.issparse(X), features)
+    alike = {
+        "number of features": X.shape[1],
+        "list of feature names": list(features.get("feature_names_in_", [])),
+        "kind of matrix": "sparse" if sp.issparse(X) else "dense",
+        "number of outputs": y.shape[1:],
+        "type of labels": "text" if y.dtype.kind in "OUS" else "numbers",
+        "sample weight": "absent" if weight is None else "given",
+    }
+    return X, Seen(number, y, weight, X.dtype, features, alike)
 
 
-def _weights(weight: Any, n_samples: int) -> Array:
-    """Validate a block's sample weights. They may all be 0: other blocks may have others."""
-    weight = np.full(n_samples, weight) if np.ndim(weight) == 0 else weight
-    weight = check_array(weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
-    if weight.shape != (n_samples,):
-        raise ValueError(
-            f"sample_weight has the shape {weight.shape}, but must be a number or have the shape "
-            f"({n_samples},): a weight for each example"
-        )
-    check_non_negative(weight, "`sample_weight`")
-    return weight
+def _read_again(source: Any, layout: Layout, kept: Array) -> Blocks:
+    """The examples of positive weight; each pass iterates over the source again."""
+    sizes, n = layout.sizes, sum(layout.sizes)
 
-
-class Scan:
-    """The findings of the first pass, and the check that all blocks agree."""
-
-    def __init__(self, estimator: Any) -> None:
-        spec = ProblemSpec.of(estimator)
-        if spec.kernel != "linear":
-            raise ValueError(
-                f"blocks need kernel='linear', but got {spec.kernel!r}: a kernel compares "
-                "every example with every other; use fit on what fits in memory"
-            )
-        check_kernel_params(spec)
-        estimator._algorithm().requires.check_blocks(type(estimator).__name__)
-        self._estimator = estimator
-        self._seen: list[Seen] = []
-        self.sizes: list[int] = []
-
-    @property
-    def first(self) -> Seen:
-        """The findings of the first block that has examples."""
-        if not self._seen:
-            raise ValueError("the source is empty: it must yield blocks (X, y) with examples")
-        return self._seen[0]
-
-    def add(self, seen: Seen) -> None:
-        """Add the findings of a block; an error if it does not agree with the first."""
-        self.sizes.append(seen.size)
-        if not seen.size:
-            return
-        self._seen.append(seen)
-        for what, of in _AGREED.items():
-            mine, theirs = of(seen), of(self.first)
-            if mine != theirs:
-                raise ValueError(
-                    f"block {seen.number}: its {what} is {mine}, but that of block "
-                    f"{self.first.number} is {theirs}; all blocks must agree in this"
-                )
-
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-        return self.first.features["n_features_in_"]
-
-    @property
-    def dtype(self) -> np.dtype:
-        """Type of the numbers that all blocks are brought to."""
-        return np.result_type(*(seen.dtype for seen in self._seen))
-
-    @property
-    def labels(self) -> Array:
-        """Labels or targets of all examples."""
-        return np.concatenate([seen.y for seen in self._seen])
-
-    @property
-    def weight(self) -> Array | None:
-        """Sample weights of all examples; None: none are given."""
-        weights = [seen.weight for seen in self._seen if seen.weight is not None]
-        return np.concatenate(weights) if weights else None
-
-    def training_data(self, examples: Callable[[Array], Matrix]) -> TrainingData:
-        """Training data of all blocks; ``examples(kept)`` makes the matrix of the examples."""
-        more, y = {"features": self.first.features}, self.labels
-        if isinstance(self._estimator, RegressorMixin):
-            y = y.astype(np.float64)
-        return TrainingData.of(self._estimator, examples, len(y), y, self.weight, **more)
-
-
-@dataclass
-class _Reader:
-    """Iterates over the source again, and yields the matrices of its blocks, ready for a pass."""
-
-    source: Any
-    sizes: list[int]
-    dtype: np.dtype
-    kept: Array | None  # indices of the examples of positive weight; None: all
-
-    def __call__(self) -> Iterator[Any]:
+    def parts() -> Iterator[Any]:
         end, number = 0, -1
-        for number, block in enumerate(_fresh(self.source)):
+        for number, block in enumerate(_fresh(source)):
             X = _unpacked(block)[0]
-            if number >= len(self.sizes) or X.shape[0] != self.sizes[number]:
+            if number >= len(sizes) or X.shape[0] != sizes[number]:
                 break
-            if not self.sizes[number]:
+            if not sizes[number]:
                 continue
-            start, end = end, end + self.sizes[number]
+            start, end = end, end + sizes[number]
             check_exact(X)
-            X = check_array(X, accept_sparse="csr", dtype=self.dtype, ensure_all_finite=False)
-            if self.kept is not None:
-                inside = (self.kept >= start) & (self.kept < end)
-                X = X[self.kept[inside] - start]
+            X = check_array(X, accept_sparse="csr", dtype=layout.dtype, ensure_all_finite=False)
+            if len(kept) < n:
+                X = X[kept[(kept >= start) & (kept < end)] - start]
             yield X
-        if end != sum(self.sizes):
+        if end != n:
             raise ValueError(
                 f"the source changed between two passes: from block {max(number, 0)} on, it does "
                 "not yield as many examples as at first; every iteration must give the same blocks"
             )
+
+    return Blocks(parts, (len(kept), layout.width), layout.dtype, layout.sparse)
 
 
 def _fresh(source: Any) -> Iterator[Any]:
