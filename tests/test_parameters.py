@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from helpers.docstrings import sections_of
-from helpers.estimators import ESTIMATORS, fit, make, parameters, separable
+from helpers.estimators import DETECTORS, ESTIMATORS, REGRESSORS, fit, make, parameters, separable
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.estimator_checks import check_param_validation
@@ -22,6 +22,7 @@ from marginsvm import (
     DualLpPerceptron,
     DualStateMixin,
     MaxMarginClassifier,
+    MaxMarginClassifierCV,
     MomentumMarginClassifier,
     OptimisticPerceptron,
     SmoothedKernelPerceptron,
@@ -61,6 +62,13 @@ def test_docstrings_show_the_defaults_of_the_class(cls):
     assert all(entry.desc for entry in sections_of(cls.__doc__)["Parameters"])
     assert "as there" not in cls.__doc__.lower()  # each page is complete by itself
     assert "As in :class:" not in cls.__doc__
+
+
+@pytest.mark.parametrize("cls", [*ESTIMATORS, *REGRESSORS, *DETECTORS, MaxMarginClassifierCV])
+def test_public_attributes_of_a_class_are_parameters(cls):
+    values = {name: getattr(cls, name) for name in dir(cls) if not name.startswith("_")}
+    shown = {name for name, value in values.items() if not hasattr(value, "__get__")}
+    assert shown - {"doc_link"} <= set(parameters(cls))
 
 
 def test_each_parameter_is_declared_once():
@@ -104,7 +112,13 @@ class Base(CommonParameters, BaseEstimator):
 
 @with_parameters
 class Derived(Base):
-    """Another summary."""
+    """Another summary.
+
+    Attributes
+    ----------
+    margin_ : float
+        Text of Derived.
+    """
 
     speed: float = 3.0
 

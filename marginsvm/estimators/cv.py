@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import field, replace
+from dataclasses import replace
 from functools import partial
 from numbers import Integral
 from typing import Any
@@ -33,8 +33,9 @@ from marginsvm.certificate.certificate import StatesMargin
 from marginsvm.estimators.classifier import MaxMarginClassifier
 from marginsvm.estimators.inputs import as_objects, class_weighted, refuse_foreign
 from marginsvm.estimators.parameters import (
-    CommonParameters,
-    KernelParameters,
+    ClassParameters,
+    FitParameters,
+    NamedKernelParameters,
     parameter,
     with_parameters,
 )
@@ -63,8 +64,9 @@ MAX_EXAMPLES = 9000  # whose kernel matrix, with a copy of a part, takes 1 GB
 
 @with_parameters
 class MaxMarginClassifierCV(
-    CommonParameters,
-    KernelParameters,
+    FitParameters,
+    ClassParameters,
+    NamedKernelParameters,
     StatesMargin,
     PredictorMixin,
     ClassifierMixin,
@@ -155,9 +157,6 @@ class MaxMarginClassifierCV(
     ((5, 3, 2), 1e-05, True)
     """
 
-    stopping: str = field(default="gap", init=False)
-    warm_start: bool = field(default=False, init=False)
-    C: float = field(default=np.inf, init=False)
     _widens_kernels = True
     tol: float = 1e-6
     max_iter: int = 200

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, OutlierMixin, _fit_context
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from marginsvm._typing import Array
@@ -15,7 +13,12 @@ from marginsvm.certificate.certificate import StatesMargin
 from marginsvm.estimators.dual_state import DualState
 from marginsvm.estimators.exact import Exact, solved
 from marginsvm.estimators.inputs import refuse_foreign
-from marginsvm.estimators.parameters import NamedKernelParameters, parameter, with_parameters
+from marginsvm.estimators.parameters import (
+    NamedKernelParameters,
+    ShareParameters,
+    WarmParameters,
+    with_parameters,
+)
 from marginsvm.estimators.results import FittedOneClass, ScoresMixin
 from marginsvm.estimators.to_sklearn import outlier_detector
 from marginsvm.estimators.training_data import training_data
@@ -42,7 +45,14 @@ class OneClass(Exact):
 
 @with_parameters
 class MaxMarginOutlierDetector(
-    NamedKernelParameters, StatesMargin, ScoresMixin, DualState, OutlierMixin, BaseEstimator
+    WarmParameters,
+    ShareParameters,
+    NamedKernelParameters,
+    StatesMargin,
+    ScoresMixin,
+    DualState,
+    OutlierMixin,
+    BaseEstimator,
 ):
     """Outlier detection by the exact solver: the problem of OneClassSVM, with a proof.
 
@@ -57,15 +67,9 @@ class MaxMarginOutlierDetector(
         is, as with ``nu = 1 / n_samples``.
     kernel : str or callable
         As in OneClassSVM. ``"linear"`` only makes sense where X lies on one side of the origin.
-    tol : float
-        Relative gap between the certified bounds at which the fit ends (dimensionless).
-    max_iter : int
-        Largest number of iterations, those before a warm start included.
     warm_start : bool
         Continue the previous fit on the same data. With another ``nu`` or other weights, a new fit
         starts.
-    verbose : bool or int
-        Print the bounds after iterations 1, 2, 4, 8 and so on.
 
     Attributes
     ----------
@@ -137,11 +141,9 @@ class MaxMarginOutlierDetector(
     """
 
     kernel: Any = "rbf"
-    nu: float | None = parameter(Interval(Real, 0.0, 1.0, closed="right"), None, default=0.5)
-    tol: float = parameter(Interval(Real, 0.0, None, closed="left"), default=1e-6)
-    max_iter: int = parameter(Interval(Integral, 1, None, closed="left"), default=200)
-    warm_start: bool = parameter("boolean", default=False)
-    verbose: bool | int = parameter("verbose", default=False)
+    nu: float | None = 0.5
+    tol: float = 1e-6
+    max_iter: int = 200
 
     _fitted = FittedOneClass
     _widens_kernels = True

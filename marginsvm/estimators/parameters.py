@@ -184,8 +184,40 @@ MOMENTUM = (StrOptions(set(MOMENTA)), Interval(Real, 0.0, 1.0, closed="both"), c
 
 
 @with_parameters
-class CommonParameters:
-    """Parameters of every estimator: weights of classes, an intercept, and when a fit ends.
+class FitParameters:
+    """When a fit ends, and what it prints.
+
+    Parameters
+    ----------
+    tol : float
+        Relative gap between the certified bounds at which the fit ends (dimensionless).
+    max_iter : int
+        Largest number of iterations, those before a warm start included.
+    verbose : bool or int
+        Print the bounds after iterations 1, 2, 4, 8 and so on.
+    """
+
+    tol: float = parameter(Interval(Real, 0.0, None, closed="left"), default=1e-3)
+    max_iter: int = parameter(Interval(Integral, 1, None, closed="left"), default=10_000)
+    verbose: bool | int = parameter("verbose", default=False)
+
+
+@with_parameters
+class WarmParameters(FitParameters):
+    """A fit that continues an earlier one.
+
+    Parameters
+    ----------
+    warm_start : bool
+        Continue the previous fit on the same data, C and weights, bit for bit as one longer fit.
+    """
+
+    warm_start: bool = parameter("boolean", default=False)
+
+
+@with_parameters
+class ClassParameters:
+    """A classifier: weights of classes, and an intercept.
 
     Parameters
     ----------
@@ -195,17 +227,6 @@ class CommonParameters:
         depend on them.
     fit_intercept : bool
         Whether to fit an intercept; it is not penalised.
-    stopping : {"gap", "separation"}
-        ``"gap"``: the fit ends at a relative gap of ``tol``. ``"separation"``: or as soon as the
-        predictor has no training errors.
-    tol : float
-        Relative gap between the certified bounds at which the fit ends (dimensionless).
-    max_iter : int
-        Largest number of iterations, those before a warm start included.
-    warm_start : bool
-        Continue the previous fit on the same data, C and weights, bit for bit as one longer fit.
-    verbose : bool or int
-        Print the bounds after iterations 1, 2, 4, 8 and so on.
 
     Attributes
     ----------
@@ -243,11 +264,20 @@ class CommonParameters:
         dict, StrOptions({"balanced"}), None, default=None
     )
     fit_intercept: bool = parameter("boolean", default=True)
+
+
+@with_parameters
+class CommonParameters(WarmParameters, ClassParameters):
+    """Parameters of every classifier of an algorithm.
+
+    Parameters
+    ----------
+    stopping : {"gap", "separation"}
+        ``"gap"``: the fit ends at a relative gap of ``tol``. ``"separation"``: or as soon as the
+        predictor has no training errors.
+    """
+
     stopping: str = parameter(StrOptions({"gap", "separation"}), default="gap")
-    tol: float = parameter(Interval(Real, 0.0, None, closed="left"), default=1e-3)
-    max_iter: int = parameter(Interval(Integral, 1, None, closed="left"), default=10_000)
-    warm_start: bool = parameter("boolean", default=False)
-    verbose: bool | int = parameter("verbose", default=False)
 
 
 @with_parameters

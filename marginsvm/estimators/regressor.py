@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,9 @@ from marginsvm.estimators.fit_blocks import FitsBlocks
 from marginsvm.estimators.inputs import refuse_foreign
 from marginsvm.estimators.parameters import (
     KernelParameters,
+    ShareParameters,
     SignParameters,
+    WarmParameters,
     parameter,
     with_parameters,
 )
@@ -77,6 +79,8 @@ class RegressorState(StatesNorm, ScoresMixin, DualState, RegressorMixin):
 
 @with_parameters
 class MaxMarginRegressor(
+    WarmParameters,
+    ShareParameters,
     SignParameters,
     KernelParameters,
     StatesObjectives,
@@ -110,13 +114,9 @@ class MaxMarginRegressor(
     tol : float
         Relative gap of each output at which the fit ends, between the bounds on ``sqrt(2 P)``
         (dimensionless).
-    max_iter : int
-        Largest number of iterations, those before a warm start included.
     warm_start : bool
         Continue the previous fit on the same data. With another C or other weights, a new fit
         starts.
-    verbose : bool or int
-        Print the bounds after iterations 1, 2, 4, 8 and so on.
 
     Attributes
     ----------
@@ -194,12 +194,9 @@ class MaxMarginRegressor(
     )
     C: float = 1.0
     epsilon: float = parameter(Interval(Real, 0.0, None, closed="left"), default=0.1)
-    nu: float | None = parameter(Interval(Real, 0.0, 1.0, closed="right"), None, default=None)
     fit_intercept: bool = parameter("boolean", default=True)
-    tol: float = parameter(Interval(Real, 0.0, None, closed="left"), default=1e-6)
-    max_iter: int = parameter(Interval(Integral, 1, None, closed="left"), default=200)
-    warm_start: bool = parameter("boolean", default=False)
-    verbose: bool | int = parameter("verbose", default=False)
+    tol: float = 1e-6
+    max_iter: int = 200
 
     _widens_kernels = True
 

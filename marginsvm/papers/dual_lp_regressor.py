@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,8 +13,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from marginsvm.certificate.bounded import Dual, Primal, dual
 from marginsvm.certificate.proof import FLOATS, published, refuted
 from marginsvm.estimators.parameters import (
+    CostParameters,
     PNormParameters,
     RandomParameters,
+    WarmParameters,
     parameter,
     with_parameters,
 )
@@ -196,7 +198,9 @@ class IntervalAscent(DualLp):
 
 
 @with_parameters
-class DualLpRegressor(RandomParameters, PNormParameters, RegressorState, BaseEstimator):
+class DualLpRegressor(
+    WarmParameters, RandomParameters, PNormParameters, CostParameters, RegressorState, BaseEstimator
+):
     r"""Least :math:`\ell_p`-norm predictor within a tube, by accelerated dual coordinate ascent.
 
     It finds the predictor of least p-norm whose predictions on the training examples lie in
@@ -305,16 +309,11 @@ class DualLpRegressor(RandomParameters, PNormParameters, RegressorState, BaseEst
     True
     """
 
-    C: float = parameter(Interval(Real, 0.0, None, closed="right"), default=np.inf)
     epsilon: float = parameter(Interval(Real, 0.0, None, closed="left"), default=0.0)
     fit_intercept: bool = parameter("boolean", default=True)
     accelerated: bool = parameter("boolean", default=True)
     sampling: str = parameter(StrOptions({"permutation", "uniform"}), default="permutation")
     restart: bool = parameter("boolean", default=True)
-    tol: float = parameter(Interval(Real, 0.0, None, closed="left"), default=1e-3)
-    max_iter: int = parameter(Interval(Integral, 1, None, closed="left"), default=10_000)
-    warm_start: bool = parameter("boolean", default=False)
-    verbose: bool | int = parameter("verbose", default=False)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None, bounds: Any = None) -> Any:

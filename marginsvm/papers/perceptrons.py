@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -13,11 +13,13 @@ from sklearn.utils._param_validation import StrOptions
 from marginsvm._typing import Array
 from marginsvm.estimators.dual_state import DualStateMixin
 from marginsvm.estimators.parameters import (
+    ClassParameters,
     CommonParameters,
     KernelParameters,
     LpParameters,
     NormalizeParameters,
     RandomParameters,
+    WarmParameters,
     parameter,
     with_parameters,
 )
@@ -161,7 +163,9 @@ class FirstWorstRow(Perceptron):
 
 
 @with_parameters
-class NormalizedKernelPerceptron(NormalizeParameters, BatchPerceptron):
+class NormalizedKernelPerceptron(
+    NormalizeParameters, KernelParameters, DualStateMixin, BaseEstimator
+):
     r"""Normalized (kernel) perceptron (NKP): the average of the rows added so far.
 
     It is the batch perceptron with a rule for ties: of several rows with the smallest margin, it
@@ -186,8 +190,6 @@ class NormalizedKernelPerceptron(NormalizeParameters, BatchPerceptron):
     >>> NormalizedKernelPerceptron(stopping="separation").fit(X[:100], y[:100]).status_
     'separated'
     """
-
-    steps: str = field(default="constant", init=False)  # no parameter of this estimator
 
     def _algorithm(self) -> Perceptron:
         return FirstWorstRow()
@@ -345,7 +347,9 @@ class NextMistake:
 
 
 @with_parameters
-class KernelPerceptron(BatchPerceptron):
+class KernelPerceptron(
+    WarmParameters, ClassParameters, KernelParameters, DualStateMixin, BaseEstimator
+):
     r"""Rosenblatt's perceptron: misclassified examples are added one by one.
 
     The data is gone through again and again, and each misclassified row is added to the predictor.
@@ -384,14 +388,13 @@ class KernelPerceptron(BatchPerceptron):
     """
 
     tol: float = 1e-6
-    stopping: str = field(default="separation", init=False)  # no parameters of this estimator
-    steps: str = field(default="constant", init=False)
 
     def _algorithm(self) -> Mistakes:
         return Mistakes()
 
     def _stopping(self) -> Stopping:
-        return replace(super()._stopping(), negligible=min(self.tol, NEGLIGIBLE))
+        negligible = min(self.tol, NEGLIGIBLE)
+        return Stopping("separation", self.tol, self.max_iter, negligible)
 
     def _own_results(self, fitted: Fitted) -> dict[str, Any]:
         return {"n_mistakes_": fitted.progress.state.t}
