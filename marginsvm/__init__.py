@@ -33,7 +33,7 @@ from marginsvm.papers.von_neumann import PerceptronVonNeumann
 from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.schedules import GrowthSchedule, NesterovSchedule, PowerSchedule, theory_draws
 from marginsvm.separation import Separability, check_separability
-from marginsvm.separation.check import check_separability_proof
+from marginsvm.separation.proof import check_separability_proof
 
 __all__ = [
     "AcceleratedPerceptron",

@@ -11,7 +11,7 @@ from helpers.limit_cases import chosen, newton, terms_of_cox
 
 from marginsvm import check_separability, check_separability_proof
 from marginsvm.separation import families
-from marginsvm.separation.asking import FAMILIES
+from marginsvm.separation.families import FAMILIES
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from marginsvm.audit import Audit
 from marginsvm.certificate.check import CertificateCheck
 from marginsvm.estimators.path import MarginPath
 from marginsvm.many import ManyFits, ManyScores
-from marginsvm.separation.check import SeparabilityCheck
+from marginsvm.separation.proof import SeparabilityCheck
 from marginsvm.testing import check_algorithm
 
 try:

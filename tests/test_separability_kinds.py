@@ -421,23 +421,16 @@ def test_what_is_ruled_out_of_three_classes():
     np.testing.assert_array_equal(ruled_out[y != 0], [[True, False, False]] * 100)
 
 
-def test_the_direction_has_the_largest_margin(rng):
-    """In columns with entries up to 1, so that they are of unit length: against a linear scan."""
-    X, y = rng.uniform(-1.0, 1.0, (60, 2)), rng.integers(0, 2, 60)
-    near = rng.random(60) < 0.3
-    signs = np.where(y == 1, 1.0, -1.0)
-    X[near] = np.abs(X[near]) * signs[near, None] + 0.1 * X[near]
-    X *= 0.9 / np.abs(X[near]).max(axis=0)
-    X = np.column_stack([X * near[:, None], rng.integers(-1, 2, 60) * ~near])
-    report = check_separability(X, y, fit_intercept=False)
-    assert report.kind == "quasi-complete"
-    np.testing.assert_array_equal(report.separated, near)
-    w = report.direction.coef[0]
-    angles = np.linspace(0, 2 * np.pi, 200_001)
-    best = (signs[near] * (X[near, :2] @ [np.cos(angles), np.sin(angles)]).T).min(axis=1).max()
-    margin = (signs * (X @ w))[near].min() / np.linalg.norm(w)
-    longest = np.linalg.norm(X, axis=1).max()
-    assert best - 1e-12 <= margin <= best + longest * np.pi / 200_000  # half an angle of the scan
+def test_columns_that_r_would_leave_out_are_named(rng):
+    """Beside a constant, 2^40 leaves 1e-12 of a column: it is kept, and named."""
+    x = rng.integers(-3, 4, (40, 1)) + 2.0**40
+    report = check_separability(x, x[:, 0] > 2.0**40)
+    assert (report.kind, statuses(report)) == ("complete", ["-inf", "+inf"])
+    assert report.nearly_collinear == ("x0",)
+    assert "R would leave out x0" in repr(report)
+    other = check_separability(x - 2.0**40, x[:, 0] > 2.0**40)
+    assert other.nearly_collinear == ()
+    assert "R would" not in repr(other)
 
 
 HARD = {

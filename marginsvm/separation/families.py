@@ -1,4 +1,11 @@
-"""The families of regressions: what is asked of outcomes, and the rows of their conditions.
+"""The families of regressions: what is read, and the rows of their conditions.
+
+A row a stands for ``a w >= 0`` or, for an equality, ``a w = 0``, on the directions w in which the
+likelihood does not fall. All rows are sums of examples, with signs, in blocks of columns,
+
+    A = [T, S_1 (1, X), ..., S_k (1, X)],
+
+with sparse S of -1, 0 and 1, and T for thresholds: the same function of floats and of integers.
 
 =================  ================================================================================
 family             rows of an example x = (1, features)
@@ -14,6 +21,7 @@ negative_binomial
 cox                ``x_i - x_j`` for an event of i at which j is at risk (Breslow's ties, and
                    Efron's): by transitivity, few of these are all (``Cox.rows``)
 conditional        ``x_i - x_j`` for i chosen and j not, in each group
+pairs              a graph (``Met``)
 =================  ================================================================================
 
 An example without trials, and one of weight 0, has no rows. Offsets change nothing.
@@ -21,25 +29,28 @@ An example without trials, and one of weight 0, has no rows. Offsets change noth
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse.csgraph import breadth_first_order, connected_components
 from sklearn.utils import assert_all_finite, check_array, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, _get_feature_names
 
+from marginsvm._cached import cached_property
 from marginsvm._rounding import check_exact
 from marginsvm._typing import Array
 from marginsvm.estimators.inputs import refuse_foreign
-from marginsvm.separation.design import Design
-from marginsvm.separation.program import identified
 
-INTERCEPT = "(intercept)"
+COMPLETE, QUASI, OVERLAP, UNDECIDED = "complete", "quasi-complete", "overlap", "undecided"
+FINITE, PLUS, MINUS, EITHER, UNIDENTIFIED = "finite", "+inf", "-inf", "inf", "not identified"
+EXACT = 2_000_000  # numbers of X that are read as integers, and of rows that are written as such
 _MOST_PAIRS = 2**24  # comparisons of subjects, some 400 MB
+_SPARSE = 4  # numbers for each one that is not 0, above which rows are sparse
 
 
 class Direction(NamedTuple):
@@ -107,45 +118,222 @@ class OutcomeBounds(NamedTuple):
     columns: Array
 
 
-@dataclass(frozen=True)
-class Data:
-    """The examples that count.
+def kind_of(separated: Array) -> str:
+    """The kind of rows of which these are separated."""
+    return OVERLAP if not separated.any() else COMPLETE if separated.all() else QUASI
 
-    Attributes
-    ----------
-    X : ndarray or csr_array of shape (n_used, n_features), float64; pairs: the items
-    y : ndarray of shape (n_used,) or (n_used, 2)
-        As their family has read them.
-    example : ndarray of int, shape (n_used,)
-        Their places among the n given ones.
-    n : int
-    names : list of str
-        Of the features.
-    fit_intercept : bool
-    more : mapping
-        Further arguments, of these examples.
-    """
+
+class TooLargeError(Exception):
+    """There are too many rows."""
+
+
+# ---- examples, numbers, rows
+
+
+class Data(NamedTuple):
+    """The examples that count: X, outcomes, their places among n given ones, names of features."""
 
     X: Any
     y: Any
     example: Array
     n: int
     names: list[str]
-    fit_intercept: bool
+    intercept: bool
     more: Mapping[str, Any]
 
-    @property
-    def titles(self) -> list[str]:
-        """Names of the columns of a block."""
-        return [INTERCEPT] * self.fit_intercept + self.names
 
-    def signed(self, at: Array, sign: Array) -> sp.csr_array:
-        """Rows that are examples with signs."""
-        n = len(at)
-        return sp.csr_array((sign, at, np.arange(n + 1)), shape=(n, self.X.shape[0]))
+class Integers(NamedTuple):
+    """X times the units of its columns: integers, in float64; and columns that were rounded."""
+
+    X: Any
+    unit: Array
+    rounded: Array
 
 
-@dataclass(frozen=True)
+def as_printed(X: Any) -> Integers | None:
+    """The numbers of X as they are printed: columns of integers, each in a unit of its own.
+
+    A column that leaves five bits of float64 empty, in all of its numbers, is what it is: integers,
+    halves, float32, dates in nanoseconds. Else it is a column of decimals, if all of its numbers
+    are next to such of up to 13 digits: so 0.1 is a tenth, and three of them are 0.3. What is
+    neither has been computed and rounded: its numbers are the fractions that they are.
+    None: they are too small or differ too much.
+    """
+    x = dense(X)
+    used = x != 0
+    mantissa, e = np.frexp(x)
+    whole = np.ldexp(mantissa, 53).astype(np.int64)
+    last = e - 54 + np.frexp((whole & -whole).astype(float))[1]
+    high = np.where(used, e, -2000).max(axis=0, initial=-2000)
+    low = np.where(used, last, 2000).min(axis=0, initial=2000)
+    high, low = np.where(high < low, 0, (high, low))
+    if low.min(initial=0) < -1000 or (high - low).max(initial=0) > 1000:
+        return None
+    out, unit, rounded = np.ldexp(x, -low), np.ldexp(1.0, -low), high - low > 48
+    top = np.abs(x).max(axis=0, initial=0.0)
+    digits = 13 - np.ceil(np.log10(np.where(top > 0, top, 1.0)))
+    for p in range(23):
+        ten = 10.0**p
+        some = np.flatnonzero(rounded & (p <= digits))
+        for rows in (slice(50), slice(None)):
+            some = some[_are_whole(x[rows][:, some] * ten, top[some] * ten)]
+        out[:, some], unit[some], rounded[some] = np.rint(x[:, some] * ten), ten, False
+    return Integers(sp.csr_array(out) if sp.issparse(X) else out, unit, rounded)
+
+
+def _are_whole(v: Array, top: Array) -> Array:
+    """Columns of numbers next to integers: within 1e-15 of them, or of a thousandth of the largest.
+
+    What is smaller than any rounding of the largest, and no 0, has not been left by it.
+    """
+    size, whole = np.abs(v), np.rint(v)
+    near = np.abs(v - whole) <= 1e-15 * np.maximum(size, 1e-3 * top)
+    return np.asarray((near & ((whole != 0) | (v == 0) | (size >= 2.0**-56 * top))).all(axis=0))
+
+
+def dense(A: Any) -> Array:
+    """Rows as an array."""
+    return np.asarray(A.toarray() if sp.issparse(A) else A)
+
+
+def signs_of(at: Array, sign: Array, n: int) -> sp.csr_array:
+    """Rows that are examples with signs: one of n each, none where the sign is 0."""
+    indptr = np.append(0, np.cumsum(sign != 0))
+    some = sign != 0
+    return sp.csr_array((sign[some].astype(np.int64), at[some], indptr), shape=(len(sign), n))
+
+
+@dataclass
+class Design:
+    """The rows of a regression.
+
+    Attributes
+    ----------
+    data : Data
+    select : list of csr_array of int, shape (n_rows, n_examples)
+        S, one a block.
+    equality : ndarray of bool, shape (n_rows,)
+    at, column : ndarray of int, shape (n_rows,)
+        Where the report's tables have a row: the place of its example, and a column.
+    names : list of str
+        Of the columns.
+    fixed : csr_array of int, shape (n_rows, n_fixed)
+        T.
+    span : tuple of ndarray
+        Cox: of two subjects that are compared, the first and the last time of an event for both.
+    """
+
+    data: Data
+    select: list[Any]
+    equality: Array
+    at: Array
+    column: Array
+    names: list[str]
+    fixed: Any = None
+    span: tuple[Array, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.shape = len(self.equality), len(self.names)
+        self.example = self.data.example[self.at]
+        if self.fixed is None:
+            self.fixed = sp.csr_array((self.shape[0], 0), dtype=np.int64)
+        few = self.data.X.shape[0] * self.data.X.shape[1] <= EXACT
+        self.printed = as_printed(self.data.X) if few else None
+        self.X = self.data.X if self.printed is None else self.printed.X
+
+    @cached_property
+    def is_sparse(self) -> bool:
+        """Whether rows of floats are: as X, or as most of their blocks are empty."""
+        used = self.fixed.nnz + (self.X.shape[1] + 1) * sum(S.nnz for S in self.select)
+        return sp.issparse(self.X) or self.shape[0] * self.shape[1] > _SPARSE * used
+
+    def rows(self, at: Array) -> Any:
+        """Rows in floats."""
+        parts = self._parts(at, lambda used: self.X[used])
+        if self.is_sparse:
+            return sp.csr_array(sp.hstack(parts, format="csr"), dtype=float)
+        return np.hstack([dense(part) for part in parts]).astype(float, copy=False)
+
+    def integers(self, at: Array) -> Array:
+        """Rows in integers."""
+
+        def whole(used: Array) -> Array:
+            X = dense(self.X[used])
+            if np.abs(X).max(initial=0.0) < 2.0**61:
+                return X.astype(np.int64)
+            return np.array([[int(v) for v in x] for x in X.tolist()], object).reshape(X.shape)
+
+        return np.hstack([dense(part) for part in self._parts(at, whole)])
+
+    def errors(self, at: Array) -> Array:
+        """Bounds on what rows of floats miss of those of the numbers as they are printed."""
+        sizes = self._parts(at, lambda used: abs(self.X[used]), abs)
+        return 2.0**-49 * (np.hstack([dense(part) for part in sizes]) + 2.0**-9 * self.reach)
+
+    def _parts(
+        self, at: Array, examples: Callable[[Array], Any], sign: Any = sp.csr_array
+    ) -> list[Any]:
+        parts = [sign(self.fixed[at])]
+        for S in self.select:
+            some = sign(S[at])
+            used = np.unique(some.indices)
+            if self.data.intercept:
+                parts.append(sp.csr_array(some.sum(axis=1)[:, None]))
+            parts.append(_times(some[:, used], examples(used)))
+        return parts
+
+    @cached_property
+    def reach(self) -> Array:
+        """The largest absolute value of the examples in each column, 1 for zeros."""
+        top = np.maximum(dense(self.X.max(axis=0)), -dense(self.X.min(axis=0))).ravel()
+        return self._of_columns(np.where(top > 0, top, 1.0))
+
+    @cached_property
+    def unit(self) -> Array:
+        """By which the columns of these rows are larger than those of X."""
+        return self._of_columns(
+            np.ones(self.X.shape[1]) if self.printed is None else self.printed.unit
+        )
+
+    @cached_property
+    def rounded(self) -> Array:
+        """Columns whose numbers have been rounded: a mask; of too many numbers, all have."""
+        many = np.ones(self.X.shape[1], bool)
+        return self._of_columns(many if self.printed is None else self.printed.rounded)
+
+    def _of_columns(self, values: Array) -> Array:
+        one = np.append(np.full(int(self.data.intercept), values.dtype != bool), values)
+        fixed = np.full(self.fixed.shape[1], values.dtype != bool)
+        return np.concatenate([fixed, *[one] * len(self.select)]).astype(values.dtype)
+
+    def margins(self, W: Array) -> Array:
+        """``A W``, by products with the examples."""
+        t, one = self.fixed.shape[1], int(self.data.intercept)
+        out = self.fixed @ W[:t]
+        for S, w in zip(self.select, np.split(W[t:], len(self.select)), strict=True):
+            out = out + S @ (self.X @ w[one:] + w[:one].sum(axis=0))
+        return np.asarray(out)
+
+    def features(self, columns: Array) -> Array:
+        """The features that some columns are of."""
+        one, at = int(self.data.intercept), columns - self.fixed.shape[1]
+        feature = at[at >= 0] % (self.X.shape[1] + one) - one
+        return np.unique(feature[feature >= 0])
+
+
+def _times(S: Any, X: Any) -> Any:
+    """``S X``, of long integers as well."""
+    if X.dtype != object:
+        return S @ X
+    out = np.zeros((S.shape[0], X.shape[1]), object)
+    row = np.repeat(np.arange(S.shape[0]), np.diff(S.indptr))
+    np.add.at(out, row, S.data.astype(object)[:, None] * X[S.indices])
+    return out
+
+
+# ---- families
+
+
 class Family:
     """What the families differ in; methods that a subclass does not override are those of most.
 
@@ -158,50 +346,37 @@ class Family:
         Further arguments of ``check_separability`` that it knows.
     intercept : bool
         Whether it may have an intercept.
-    noun, perfect, partly : str
-        What an example is called, what separated ones are, and those of which some rows are.
-    otherwise : str
-        What to do if a fit does not converge for another reason.
+    noun, perfect : str
+        What an example is called, and what separated ones are.
     compares : bool
         Whether rows are pairs of examples.
     """
 
-    name: str
-    firth: str
     takes: tuple[str, ...] = ("offset",)
-    intercept: bool = True
-    noun: str = "examples"
-    perfect: str = "are predicted perfectly"
-    partly: str = ""
-    otherwise: str = "scale the features, or raise max_iter"
-    compares: bool = False
+    intercept = True
+    noun, perfect = "examples", "are predicted perfectly"
+    compares = False
+
+    def __init__(self, name: str, firth: str) -> None:
+        self.name, self.firth = name, firth
 
     def read(self, X: Any, y: Any, more: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
-        """Outcomes and further arguments, checked; and X where it has no features."""
-        if y is None:
-            raise ValueError(f"y is missing: family={self.name!r} needs it")
-        if "offset" in more:
-            offset = check_array(more["offset"], ensure_2d=False, input_name="offset")
-            check_consistent_length(offset, y)
-            more = {**more, "offset": offset}
-        return X, self.outcomes(y), more
+        """X, outcomes and further arguments, checked."""
+        return numbers_of(X), self.outcomes(y), more
 
     def outcomes(self, y: Any) -> Array:
         """Outcomes as an array, checked."""
         raise NotImplementedError
 
-    def used(self, y: Array) -> Array:
-        """Outcomes that count: a mask."""
-        return np.ones(len(y), bool)
-
     def rows(self, data: Data) -> Design:
         """The rows of conditions."""
         raise NotImplementedError
 
-    def table(self, design: Design, separated: Array, data: Data) -> Array:
-        """The report's table of separated rows."""
-        out = np.zeros((data.n, int(design.column.max(initial=0)) + 1), bool)
-        out[design.example, design.column] = separated
+    def table(self, design: Design, separated: Array) -> Array:
+        """The report's table of separated rows; of pairs, of their winners."""
+        column = 0 * design.column if self.compares else design.column
+        out = np.zeros((design.data.n, int(column.max(initial=0)) + 1), bool)
+        out[design.example[separated], column[separated]] = True
         return out
 
     def separated(self, rows: Array) -> Array:
@@ -210,7 +385,7 @@ class Family:
 
     def direction(self, w: Array, design: Design) -> Direction:
         """A direction by coefficients and intercepts."""
-        k, one = design.fixed.shape[1], int(design.intercept)
+        k, one = design.fixed.shape[1], int(design.data.intercept)
         if not self.intercept:
             return Direction(w[None, k:], w[:k])
         table: Array = w.reshape(len(design.select), -1)
@@ -225,22 +400,20 @@ class Family:
         table = np.column_stack([intercept, coef]) if fit_intercept else coef
         return np.asarray((table[1:] - table[0] if len(table) > 1 else table).ravel())
 
-    def remainder(self, report: Any, data: Data) -> Any:
+    def remainder(self, report: Any, data: Data, identified: Any) -> Any:
         """What to fit for the finite coefficients."""
         kept, design = report.used & ~report.separated, self.rows(data)
         return Remainder(kept, identified(design, kept[design.example]))
 
 
-# ---- labels, trials and counts
-
-
 class Labels(Family):
-    """Binomial: labels of two classes, or trials. Multinomial: of more classes."""
+    """Binomial: labels of two classes, or trials. Multinomial: labels of more classes."""
 
     def outcomes(self, y: Any) -> Array:
         if self.name == "binomial" and are_trials(y):
             return nonnegative(y)
-        y = in_an_order(y)
+        y = column_or_1d(y)
+        assert_all_finite(y, input_name="y")
         check_classification_targets(y)
         n_classes = len(np.unique(y))
         if self.name == "binomial" and n_classes > 2:
@@ -248,76 +421,62 @@ class Labels(Family):
                 f"a binomial y has two classes, but this one has {n_classes}; use "
                 "family='multinomial', or two columns (successes, failures) for counts"
             )
-        return y
-
-    def used(self, y: Array) -> Array:
-        return np.asarray(y.any(axis=1)) if y.ndim == 2 else super().used(y)
+        return np.asarray(y)
 
     def rows(self, data: Data) -> Design:
-        y, n, one = data.y, len(data.y), data.fit_intercept
+        y, n, titles = data.y, len(data.y), ["(intercept)"] * data.intercept + data.names
         classes = np.unique(y) if y.ndim == 1 else np.arange(2)
-        k, every, names = len(classes), np.arange(n), data.titles
+        k, every = len(classes), np.arange(n)
         if k < 2:
             raise ValueError(
                 f"all examples are of one class, {classes[0]}; there must be at least two classes"
             )
         if k == 2:
             won, lost = (y > 0).T if y.ndim == 2 else (y == classes[1], y == classes[0])
-            S = data.signed(every, np.where(won, 1.0, -1.0))
-            return Design(data.X, [S], won & lost, data.example, 0 * every, names, one)
+            S = signs_of(every, np.where(won, 1, -1), n)
+            return Design(data, [S], won & lost, every, 0 * every, titles)
         codes = np.searchsorted(classes, y)
-        example, other = np.nonzero(np.arange(k) != codes[:, None])
-        select, equality = [], np.zeros(len(example), bool)
-        for c in range(1, k):
-            sign = (codes[example] == c) * 1.0 - (other == c)
-            at = np.flatnonzero(sign)
-            select.append(sp.csr_array((sign[at], (at, example[at])), shape=(len(sign), n)))
-        names = [f"{c}: {name}" for c in classes[1:] for name in names]
-        return Design(data.X, select, equality, data.example[example], other, names, one)
+        at, other = np.nonzero(np.arange(k) != codes[:, None])
+        own = codes[at]
+        select = [signs_of(at, (own == c) * 1 - (other == c), n) for c in range(1, k)]
+        names = [f"{c}: {name}" for c in classes[1:] for name in titles]
+        return Design(data, select, np.zeros(len(at), bool), at, other, names)
 
     def separated(self, rows: Array) -> Array:
         return np.asarray(rows.sum(axis=1) >= max(rows.shape[1] - 1, 1))
 
-    def remainder(self, report: Any, data: Data) -> Any:
+    def remainder(self, report: Any, data: Data, identified: Any) -> Any:
         if report.separated_rows.shape[1] == 1:
-            return super().remainder(report, data)
+            return super().remainder(report, data, identified)
         return np.asarray(report.used[:, None] & ~report.separated_rows)
 
 
-class Counts(Family):
-    """Poisson, and negative binomial of a given dispersion: log links."""
+class Counts(Labels):
+    """Poisson, and negative binomial of a given dispersion: log links. As trials that fail, too."""
 
     def outcomes(self, y: Any) -> Array:
         if np.ndim(y) == 2:
             raise ValueError(f"counts must have one dimension, but y has the shape {np.shape(y)}")
-        return nonnegative(y)
-
-    def rows(self, data: Data) -> Design:
-        positive, every = data.y > 0, np.arange(len(data.y))
-        S = data.signed(every, np.where(positive, 1.0, -1.0))
-        one = data.fit_intercept
-        return Design(data.X, [S], positive, data.example, 0 * every, data.titles, one)
+        return np.column_stack([nonnegative(y), np.ones(len(y))])
 
 
 class Ordinal(Family):
     """Categories in an order: ``P(y <= j) = F(theta_j - x beta)``. Thresholds come first."""
 
-    def read(self, X: Any, y: Any, more: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
-        X, y, more = super().read(X, y, more)
-        if hasattr(y, "categories"):
-            return X, np.asarray(y.codes), {**more, "categories": list(y.categories)}
-        names, codes = np.unique(y, return_inverse=True)
-        return X, codes, {**more, "categories": names.tolist()}
+    intercept = False
 
-    def outcomes(self, y: Any) -> Any:
-        y = getattr(y, "values", y)
+    def read(self, X: Any, y: Any, more: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+        X, y = numbers_of(X), getattr(y, "values", y)
         if not hasattr(y, "categories"):
-            return in_an_order(y)
+            y = column_or_1d(y)
+            assert_all_finite(y, input_name="y")
+            names, codes = np.unique(y, return_inverse=True)
+            return X, codes, {**more, "categories": names.tolist()}
         if not y.ordered:
             raise ValueError("the categories of y have no order: see pandas.Categorical(ordered=)")
         if np.any(y.codes < 0):
             raise ValueError("y contains NaN")
-        return y
+        return X, np.asarray(y.codes), {**more, "categories": list(y.categories)}
 
     def rows(self, data: Data) -> Design:
         used, j = np.unique(data.y, return_inverse=True)
@@ -326,23 +485,22 @@ class Ordinal(Family):
             raise ValueError(
                 f"all examples are of one category, {names[0]}; there must be two at least"
             )
-        of, half = np.nonzero(np.column_stack([j < k - 1, j > 0]))  # y <= j and y >= j may fail
-        sign, every = 1.0 - 2.0 * half, np.arange(len(of) + 1)
-        theta = sp.csr_array((sign, j[of] - half, every), shape=(len(of), k - 1))
+        at, half = np.nonzero(np.column_stack([j < k - 1, j > 0]))  # y <= j and y >= j may fail
+        sign = 1 - 2 * half
+        theta, S = signs_of(j[at] - half, sign, k - 1), signs_of(at, -sign, len(j))
         names = [*(f"{a}|{b}" for a, b in pairwise(names)), *data.names]
-        S, equality = data.signed(of, -sign), np.zeros(len(of), bool)
-        return Design(data.X, [S], equality, data.example[of], half, names, fixed=theta)
+        return Design(data, [S], np.zeros(len(at), bool), at, half, names, theta)
 
-    def table(self, design: Design, separated: Array, data: Data) -> Array:
+    def table(self, design: Design, separated: Array) -> Array:
         """Where an example has no row (in an end category), whether its other one is separated."""
-        out, known = np.zeros((data.n, 2), bool), np.zeros((data.n, 2), bool)
+        out, known = np.zeros((2, design.data.n, 2), bool)
         at = design.example, design.column
         out[at], known[at] = separated, True
         return out | np.all(
             known.any(axis=1, keepdims=True) & (out >= known), axis=1, keepdims=True
         )
 
-    def remainder(self, report: Any, data: Data) -> OutcomeBounds:
+    def remainder(self, report: Any, data: Data, identified: Any) -> OutcomeBounds:
         design, separated = self.rows(data), report.separated_rows
         place = np.zeros(data.n, int)
         place[data.example] = np.unique(data.y, return_inverse=True)[1]
@@ -352,31 +510,30 @@ class Ordinal(Family):
         return OutcomeBounds(report.used & ~report.separated, lower, upper, rest)
 
 
-# ---- subjects that are compared
-
-
-class TooLargeError(Exception):
-    """There are too many rows."""
-
-
 class _Compared(Family):
     """What Cox's regression and choices share: rows ``x_i - x_j``, without an intercept."""
 
+    intercept = False
+    compares = True
+
     def pairs(self, data: Data) -> list[Array]:
-        """Winners, rivals, whether they are equal."""
+        """Winners, rivals, whether they are equal, and more."""
         raise NotImplementedError
 
     def rows(self, data: Data) -> Design:
-        winner, rival, equality = self.pairs(data)[:3]
-        both, sign = np.column_stack([winner, rival]).ravel(), np.tile([1.0, -1.0], len(winner))
-        at = np.arange(0, len(both) + 1, 2)
-        S = sp.csr_array((sign, both, at), shape=(len(winner), len(data.example)))
-        i, j = data.example[winner], data.example[rival]
-        return Design(data.X, [S], equality, i, j, data.names)
+        winner, rival, equality, *span = self.pairs(data)
+        both, sign = np.column_stack([winner, rival]).ravel(), np.tile([1, -1], len(winner))
+        n, at = len(data.example), np.arange(0, len(both) + 1, 2)
+        S = sp.csr_array((sign, both, at), shape=(len(winner), n))
+        names, column = data.names, data.example[rival]
+        return Design(data, [S], equality, winner, column, names, None, tuple(span))
 
 
 class Cox(_Compared):
     """Times of events, strata, late entries."""
+
+    takes = ("strata", "entry", "offset")
+    noun, perfect = "subjects", "have an event at which others at risk are ruled out"
 
     def read(self, X: Any, y: Any, more: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
         X, y, more = super().read(X, y, more)
@@ -391,13 +548,20 @@ class Cox(_Compared):
                     f"entry must be before time, but is not for example {late[0]}: "
                     f"{entry[late[0]]:g} and {y[late[0], 0]:g}"
                 )
-            more = {**more, "entry": entry}
+            more["entry"] = entry
         if "strata" in more:
-            more = {**more, "strata": codes(more["strata"], "strata", len(y))}
+            more["strata"] = codes(more["strata"], "strata", len(y))
         return X, y, more
 
     def outcomes(self, y: Any) -> Array:
-        table = check_array(_columns_of(y), dtype=np.float64, ensure_2d=False, input_name="y")
+        fields = getattr(getattr(y, "dtype", None), "names", None)
+        if fields:  # a structured array
+            event = [name for name in fields if y.dtype[name].kind == "b"]
+            if len(fields) != 2 or len(event) != 1:
+                raise ValueError("a structured y must have two fields: an event (bool) and a time")
+            (time,) = set(fields) - set(event)
+            y = np.column_stack([y[time], y[event[0]]])
+        table = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
         if table.ndim != 2 or table.shape[1] != 2:
             raise ValueError(
                 "y must have two columns, time and event, or be a structured array of an event and "
@@ -423,7 +587,8 @@ class Cox(_Compared):
         if "entry" in data.more:
             dead = dead[np.argsort(entry[dead], kind="stable")]  # who entered early lasts longest
         times, first = np.unique(now[dead], return_index=True)
-        heads, last = dead[first], np.searchsorted(times, now, side="right") - 1
+        heads, order, last = dead[first], np.argsort(now), np.zeros(len(now), int)
+        last[order] = np.searchsorted(times, now[order], side="right") - 1
         since = np.searchsorted(times, before, side="right")
         i = dead[heads[last[dead]] != dead]
         parts = [(heads[last[i]], i, np.ones(len(i), bool), since[i], last[i])]
@@ -441,27 +606,26 @@ class Cox(_Compared):
             i = i[at[i] >= since[i]]
         return [np.concatenate(part) for part in zip(*parts, strict=True)]
 
-    def table(self, design: Design, separated: Array, data: Data) -> Array:
+    def table(self, design: Design, separated: Array) -> Array:
         """Events at which somebody at risk is ruled out."""
-        _, _, _, since, until = self.pairs(data)
-        dead, now = data.y[:, 1] > 0, _keys(data.more.get("strata"), data.y[:, 0])
-        times, at = np.unique(now[dead], return_inverse=True)
-        change = np.zeros(len(times) + 1, int)
-        np.add.at(change, since[separated], 1)
-        np.add.at(change, until[separated] + 1, -1)
-        out = np.zeros((data.n, 1), bool)
-        out[data.example[dead], 0] = np.cumsum(change)[at] > 0
+        data, (since, until) = design.data, design.span
+        dead, out = data.y[:, 1] > 0, np.zeros((data.n, 1), bool)
+        if separated.any():
+            now = _keys(data.more.get("strata"), data.y[:, 0])
+            times, at = np.unique(now[dead], return_inverse=True)
+            change = np.zeros(len(times) + 1, int)
+            np.add.at(change, since[separated], 1)
+            np.add.at(change, until[separated] + 1, -1)
+            out[data.example[dead], 0] = np.cumsum(change)[at] > 0
         return out
 
-    def remainder(self, report: Any, data: Data) -> Strata:
+    def remainder(self, report: Any, data: Data, identified: Any) -> Strata:
         """Subjects who tie, directly or through others, stay together."""
-        winner, rival = self.pairs(data)[:2]
-        tied, n = ~report.pairs, len(data.example)
-        one = np.ones(int(tied.sum()))
-        graph = sp.csr_array((one, (winner[tied], rival[tied])), shape=(n, n))
+        design, tied, n = self.rows(data), ~report.pairs, len(data.example)
+        graph = sp.csr_array(abs(design.select[0][tied]))
         new = np.full(data.n, -1)
-        new[data.example] = connected_components(graph, directed=False)[1]
-        return Strata(np.unique(new, return_inverse=True)[1], identified(self.rows(data), tied))
+        new[data.example] = connected_components(graph.T @ graph, directed=False)[1][:n]
+        return Strata(np.unique(new, return_inverse=True)[1], identified(design, tied))
 
 
 def _keys(strata: Any, time: Array) -> Array:
@@ -475,6 +639,9 @@ def _keys(strata: Any, time: Array) -> Array:
 
 class Conditional(_Compared):
     """Choices in groups."""
+
+    takes = ("groups", "offset")
+    noun, perfect = "alternatives", "are chosen where others of the group are ruled out"
 
     def read(self, X: Any, y: Any, more: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
         X, y, more = super().read(X, y, more)
@@ -502,13 +669,7 @@ class Conditional(_Compared):
         winner = np.repeat(chosen, count)
         return [winner, others[place], np.zeros(len(winner), bool)]
 
-    def table(self, design: Design, separated: Array, data: Data) -> Array:
-        """Choices that rule out another alternative."""
-        out = np.zeros((data.n, 1), bool)
-        out[design.example[separated]] = True
-        return out
-
-    def remainder(self, report: Any, data: Data) -> Remainder:
+    def remainder(self, report: Any, data: Data, identified: Any) -> Remainder:
         """Alternatives that tie with others: neither certain to be chosen, nor not to be."""
         design, tied = self.rows(data), ~report.pairs
         kept = np.zeros(data.n, bool)
@@ -516,7 +677,190 @@ class Conditional(_Compared):
         return Remainder(kept, identified(design, tied))
 
 
-# ---- arrays as they are given
+# ---- pairs and rankings
+
+
+class Met(NamedTuple):
+    """Who met whom: names of items, places among these, draws, and places in the report's table.
+
+    An edge goes from each winner to the loser, and both ways for a draw, which is half a win each;
+    a ranking has one from each item to the next, and from the last to all that were not ranked. A
+    direction of the cone does not grow along any edge, so it is constant on each strongly connected
+    component, and can fall along all edges between components.
+    """
+
+    names: list[str]
+    winner: Array
+    loser: Array
+    drawn: Array
+    example: Array
+    column: Array
+
+    @property
+    def graph(self) -> sp.csr_array:
+        tail = np.append(self.winner, self.loser[self.drawn])
+        head = np.append(self.loser, self.winner[self.drawn])
+        return sp.csr_array((np.ones(len(tail)), (tail, head)), shape=2 * (len(self.names),))
+
+    def levels(self) -> Array:
+        """Of items, the same in a strongly connected component: who wins is no lower."""
+        return np.asarray(connected_components(self.graph, connection="strong")[1])
+
+    def statuses(self, levels: Array) -> list[str]:
+        """Of all items but the first: what is reached from it falls, and the other way round."""
+        graph = self.graph
+        out = np.full(len(self.names), EITHER, dtype=object)
+        out[breadth_first_order(graph, 0, return_predecessors=False)] = MINUS
+        out[breadth_first_order(graph.T.tocsr(), 0, return_predecessors=False)] = PLUS
+        out[levels == levels[0]] = FINITE
+        part = connected_components(graph, connection="weak")[1]
+        out[part != part[0]] = UNIDENTIFIED
+        return [str(status) for status in out[1:]]
+
+
+class Pairs(Family):
+    """Of items that are compared (Bradley and Terry): two columns; or rankings (Plackett and Luce),
+    without outcomes: items in their order, and at the end a set of those not ranked.
+    """
+
+    intercept = False
+    noun = "comparisons"
+
+    def read(self, X: Any, y: Any, more: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+        if y is None:
+            both = [list(ranking) for ranking in X]
+            if not both:
+                raise ValueError("there are no rankings")
+            X = np.empty((len(both), 2), object)
+            for i, items in enumerate(both):
+                rest = sorted(items.pop()) if isinstance(items[-1], (set, frozenset)) else []
+                if len({*items, *rest}) < len(items) + len(rest):
+                    raise ValueError(f"ranking {i} has an item twice")
+                X[i, 0], X[i, 1] = items, rest
+            return X, None, more
+        X = np.asarray(X)
+        if X.ndim != 2 or X.shape[1] != 2:
+            raise ValueError(f"X must have two columns, of items, but its shape is {X.shape}")
+        if np.any(X[:, 0] == X[:, 1]):
+            raise ValueError("an item is compared with itself")
+        y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+        if y.ndim != 1 or not np.all((y == 0.0) | (y == 1.0) | (y == 0.5)):
+            raise ValueError(
+                "y must be 1 if the first item wins, 0 if the second does, 0.5 if none"
+            )
+        return X, y, more
+
+    def met(self, data: Data) -> Met:
+        pairs, y, example, column = data.X, data.y, data.example, np.zeros(len(data.X), int)
+        if y is None:
+            turns = [[*pairwise(x), *((x[-1], z) for z in rest if x)] for x, rest in data.X]
+            pairs = np.array([pair for t in turns for pair in t]).reshape(-1, 2)
+            example, y = np.repeat(example, [len(t) for t in turns]), np.ones(len(pairs))
+            column = np.array([c for t in turns for c in range(len(t))], dtype=int)
+        if not len(y):
+            raise ValueError("nothing is compared with anything")
+        if pairs.dtype.kind == "f" and np.isnan(pairs).any():
+            raise ValueError("an item is NaN")
+        try:
+            items, places = np.unique(pairs, return_inverse=True)
+        except TypeError as error:
+            raise ValueError("items must all be words, or all be numbers") from error
+        places = np.where(y[:, None] > 0, places.reshape(-1, 2), places.reshape(-1, 2)[:, ::-1])
+        winner, loser = places.T
+        return Met([str(x) for x in items.tolist()], winner, loser, y == 0.5, example, column)
+
+    def remainder(self, report: Any, data: Data, identified: Any) -> Any:
+        """A mask of comparisons, or what is left of rankings."""
+        kept, out = report.used & ~report.separated, list[list[Any]]()
+        if data.y is not None:
+            return kept
+        for i, (ranked, rest) in zip(data.example, data.X, strict=True):
+            gone, last = report.separated_rows[i], len(ranked) - 1
+            cuts = np.flatnonzero(gone[:last]) + 1
+            parts = [ranked[a:b] for a, b in zip([0, *cuts], [*cuts, last + 1], strict=True)]
+            left = {x for x, cut in zip(rest, gone[last:], strict=False) if not cut}
+            parts[-1] = [*parts[-1], left] if left else parts[-1]
+            out += [part for part in parts if len(part) > 1 and kept[i]]
+        return out
+
+
+FAMILIES: dict[str, Family] = {
+    family.name: family
+    for family in (
+        Labels("binomial", "logistf or brglm2 in R, firthmodels in Python"),
+        Labels("multinomial", "brglm2 in R"),
+        Ordinal("ordinal", "brglm2 in R, of adjacent categories"),
+        Counts("poisson", "brglm2 in R"),
+        Counts("negative_binomial", "brglm2 in R"),
+        Cox("cox", "coxphf in R"),
+        Conditional("conditional", "coxphf in R, of groups with one choice as strata"),
+        Pairs("pairs", "BradleyTerry2 in R, with br=TRUE; rankings: PlackettLuce, with npseudo"),
+    )
+}
+
+
+# ---- arguments
+
+
+def family_of(name: str | None, y: Any) -> Family:
+    """The family of a name; None: the one of these classes or trials."""
+    if name is not None and name not in FAMILIES:
+        raise ValueError(f"family must be one of {', '.join(FAMILIES)}, but is {name!r}")
+    if name is not None:
+        return FAMILIES[name]
+    if y is None:
+        raise ValueError("y is missing; only some families go without, see family")
+    try:
+        few = are_trials(y) or len(np.unique(np.asarray(y))) <= 2
+    except TypeError:  # words and numbers, which the family refuses
+        few = False
+    return FAMILIES["binomial" if few else "multinomial"]
+
+
+def data_of(
+    family: Family,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    fit_intercept: bool = True,
+    feature_names: Any = None,
+    **more: Any,
+) -> Data:
+    """The examples of positive weight, with trials, as their family reads them."""
+    given = {key: value for key, value in more.items() if value is not None}
+    for key in given:
+        if key not in family.takes:
+            who = ", ".join(repr(f.name) for f in FAMILIES.values() if key in f.takes)
+            raise ValueError(f"{key} is for family {who}, but the family is {family.name!r}")
+    pairs = family.name == "pairs"
+    if y is None and not pairs:
+        raise ValueError(f"y is missing: family={family.name!r} needs it")
+    if "offset" in given:
+        offset = check_array(given.pop("offset"), ensure_2d=False, input_name="offset")
+        check_consistent_length(offset, X if y is None else y)
+    names = _get_feature_names(X) if feature_names is None else feature_names
+    X, y, given = family.read(X, y, given)
+    check_consistent_length(X, y)
+    n, names = X.shape[0], [f"x{j}" for j in range(X.shape[1])] if names is None else names
+    if len(names) != X.shape[1] and not pairs:
+        raise ValueError(
+            f"feature_names has {len(names)} names, but X has {X.shape[1]} columns; give one "
+            "name for each, without the intercept"
+        )
+    trials = isinstance(family, Labels) and y.ndim == 2
+    used = y.any(axis=1) if trials else np.ones(n, bool)
+    if sample_weight is not None:
+        weight = _check_sample_weight(sample_weight, used[:, None], ensure_non_negative=True)
+        used = used & (weight > 0)
+    if not used.any():
+        raise ValueError(
+            "no example has a positive weight; there must be at least one non-zero weight"
+        )
+    if not used.all():
+        X, y = X[used], None if y is None else y[used]
+        given = {k: v[used] if isinstance(v, np.ndarray) else v for k, v in given.items()}
+    one = bool(fit_intercept and family.intercept)
+    return Data(X, y, np.flatnonzero(used), n, [str(name) for name in names], one, given)
 
 
 def numbers_of(X: Any) -> Any:
@@ -542,13 +886,6 @@ def are_trials(y: Any) -> bool:
     return np.ndim(y) == 2 and np.shape(y)[1] == 2
 
 
-def in_an_order(y: Any) -> Array:
-    """Labels, however many, that can be sorted."""
-    y = column_or_1d(y)
-    assert_all_finite(y, input_name="y")
-    return np.asarray(y)
-
-
 def nonnegative(y: Any) -> Array:
     """Counts, in one column or several."""
     y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
@@ -568,15 +905,3 @@ def codes(values: Any, name: str, n: int) -> Array:
         return np.asarray(np.unique(values, return_inverse=True)[1])
     each = np.column_stack([np.unique(column, return_inverse=True)[1] for column in values.T])
     return np.asarray(np.unique(each, axis=0, return_inverse=True)[1]).ravel()
-
-
-def _columns_of(y: Any) -> Any:
-    """A structured array of an event and a time, in any order, as columns of time and event."""
-    fields = getattr(getattr(y, "dtype", None), "names", None)
-    if not fields:
-        return y
-    event = [name for name in fields if y.dtype[name].kind == "b"]
-    if len(fields) != 2 or len(event) != 1:
-        raise ValueError("a structured y must have two fields: an event (bool) and a time")
-    (time,) = set(fields) - set(event)
-    return np.column_stack([y[time], y[event[0]]]).astype(np.float64)

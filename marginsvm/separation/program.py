@@ -30,7 +30,6 @@ models. Oxford, 2007.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -43,11 +42,11 @@ from scipy.sparse.linalg import lsmr
 from marginsvm._rounding import UNIT, rounding_of
 from marginsvm._typing import Array
 from marginsvm.certificate import exact
-from marginsvm.separation.design import Design, dense
+from marginsvm.separation.families import Design, dense
 
 TINY = 1e-9  # of unit vectors: 0 up to rounding
 CLEAR = 1e-6  # weights of squared hinges of unit rows: these rows overlap
-DENSE = 2**20  # numbers of sparse rows that are written out: 8 MB
+DENSE = 2**22  # numbers of sparse rows that are written out: 32 MB
 FEW, A_COLUMN, ROUNDS = 500, 5, 50  # rows of a sample, at least, and for each column; samples
 OPTIONS = {
     "primal_feasibility_tolerance": 1e-9,
@@ -70,8 +69,9 @@ class Split:
         Floats and what they miss of a direction that is positive on these, and 0 on all others.
     weights : ndarray of shape (len(at),)
         ``A'q = 0``, positive on rows that span the overlapping ones; of equalities, of any sign.
-    kept, loose : ndarray of int
-        Columns that are not combinations of those before them; and those that are up to rounding.
+    kept, loose, close : ndarray of int
+        Columns that are not combinations of those before them; those that are up to rounding; and
+        those of the first that R would leave out.
     face : ndarray of shape (n_columns, k)
         Directions that are 0 on all overlapping rows: a basis, if it is ``spanned``.
     round : ndarray or csr_array of shape (n_columns, n_kept)
@@ -86,32 +86,38 @@ class Split:
     weights: Array
     kept: Array
     loose: Array
+    close: Array
     face: Array
     round: Any
     sums: Array
     spanned: bool = True
+
+    @classmethod
+    def of_nothing(cls, n: int, d: int) -> Split:
+        """No row is separated, and no column identified."""
+        none, empty = np.zeros(0, int), np.zeros((d, 0))
+        zeros, w = np.zeros(n, bool), (np.zeros(d), np.zeros(d))
+        return cls(none, zeros, w, np.zeros(0), none, none, none, empty, empty, empty)
 
 
 class ProgramError(Exception):
     """The linear program has not ended with a solution."""
 
 
-def split(design: Design, first: Array | None = None, *, guess: bool = True) -> Split:
-    """Split the rows of a design, beginning with some; ``guess``: squared hinges go first."""
+def split(design: Design, everything: bool = False) -> Split:
+    """Split the rows of a design; ``everything``: without a sample."""
     n, d = design.shape
     size = max(FEW, A_COLUMN * d)
     chosen = np.zeros(n, bool)
-    chosen[np.random.default_rng(0).permutation(n)[:size] if n > 4 * size else slice(None)] = True
-    chosen[first if first is not None else slice(0)] = True
+    sampled = n > 4 * size and not everything
+    chosen[np.random.default_rng(0).permutation(n)[:size] if sampled else slice(None)] = True
     for _ in range(ROUNDS):
         at = np.flatnonzero(chosen)
         A = design.rows(at)
         if sp.issparse(A) and A.shape[0] * d <= DENSE:
             A = A.toarray()
-        found = (_split_sparse if sp.issparse(A) else _split_dense)(design, at, A, guess)
-        if chosen.all():
-            return found
-        missing = _missing(design, found, chosen)
+        found = (_split_sparse if sp.issparse(A) else _split_dense)(design, at, A)
+        missing = np.zeros(0, int) if chosen.all() else _missing(design, found, chosen)
         if not len(missing):
             return found
         chosen[missing[:size]] = True
@@ -142,55 +148,53 @@ def _missing(design: Design, found: Split, chosen: Array) -> Array:
 
 def identified(design: Design, some: Array) -> Array:
     """Features that are not combinations of columns before them, in some of the rows."""
-    at = np.flatnonzero(some)
-    rows = {"select": [S[at] for S in design.select], "fixed": design.fixed[at]}
-    kept = split(replace(design, **rows, equality=some[at])).kept if len(at) else at
-    feature = design.places(kept)[1]
-    return np.unique(feature[feature >= 0])
+    i = np.flatnonzero(some)
+    rows = {"select": [S[i] for S in design.select], "fixed": design.fixed[i], "at": design.at[i]}
+    return design.features(split(replace(design, **rows, equality=some[i])).kept if len(i) else i)
 
 
 # ---- few columns
 
 
-def _split_dense(design: Design, at: Array, A: Array, guess: bool) -> Split:
+def _split_dense(design: Design, at: Array, A: Array) -> Split:
     (n, d), equality = design.shape, design.equality[at]
     unit = np.exp2(np.frexp(design.reach)[1])
     S = A / unit
-    kept, loose = _independent_columns(design, at, S)
+    kept, loose, close = _independent_columns(design, at, S)
     side = np.exp2(np.frexp(np.abs(S).max(axis=1, initial=0.0))[1])[:, None]
-    Z, C = coordinates((S / side)[:, kept], lambda: (design.rest(at) / unit / side)[:, kept])
+    Z, C = coordinates((S / side)[:, kept])
     T = np.zeros((d, len(kept)))
     T[kept] = C
     lengths = np.sqrt(np.einsum("ij,ij->i", Z, Z))
     lengths[lengths == 0] = 1.0
-    rest, z, q, N = faces(Z / lengths[:, None], equality, guess)
     separated = np.zeros(n, bool)
-    separated[at] = rest
+    separated[at], z, q, N = faces(Z / lengths[:, None], equality)
     w = multiplied(T, z[:, None])
     face = T @ N
     face[np.abs(face).max(axis=1, initial=0) <= TINY * np.abs(T).max(axis=1, initial=0)] = 0.0
     out = np.setdiff1d(np.arange(d), kept)
     sums = np.zeros((d, int(len(out) > 0 and len(at) < n)))
-    if sums.any(axis=None) or sums.shape[1]:
+    if sums.size:
         sums[out, 0] = np.random.default_rng(2).standard_normal(len(out))
         sums[kept, 0] = -np.linalg.lstsq(S[:, kept], S @ sums[:, 0], rcond=None)[0]
     direction = w[0][:, 0] / unit, w[1][:, 0] / unit
     q = q / lengths / side[:, 0]
     face, T, sums = (part / unit[:, None] for part in (face, T, sums))
-    return Split(at, separated, direction, q, kept, loose, face, T, sums)
+    return Split(at, separated, direction, q, kept, loose, close, face, T, sums)
 
 
-def _independent_columns(design: Design, at: Array, S: Array) -> tuple[Array, Array]:
+def _independent_columns(design: Design, at: Array, S: Array) -> tuple[Array, Array, Array]:
     """Columns of scaled rows that are not combinations of those before them.
 
     Integers decide where they are few. A column of numbers that have been rounded may be one up to
-    their rounding: it is left out, too, and is among the second ones.
+    their rounding: it is left out, too, and is among the second ones. The third ones are kept, but
+    R would leave them out: what others leave of them is 1e-11 of their length.
     """
     R = np.asarray(np.linalg.qr(S, mode="r")) if len(S) > S.shape[1] else S
-    room, kept, near = min(R.shape), list[int](), list[int]()
-    Q = np.zeros((room, R.shape[0]))
+    d, kept, Q = R.shape[1], list[int](), np.zeros((min(R.shape), R.shape[0]))
+    left = np.full(d, np.inf)  # of those that are nearly combinations, what others leave
     for j, v in enumerate(R.T.copy()):
-        if len(kept) == room:
+        if len(kept) == len(Q):
             break
         length = np.sqrt(v @ v)
         for _ in range(2):
@@ -200,30 +204,29 @@ def _independent_columns(design: Design, at: Array, S: Array) -> tuple[Array, Ar
             Q[len(kept)] = v / rest
             kept.append(j)
         elif length > 0:
-            near.append(j)
-    columns, loose = np.array(kept, dtype=int), list[int]()
-    if near and S.shape[0] * (len(kept) + len(near)) * len(kept) <= 2**25:
-        columns = np.union1d(kept, near).astype(int)
-        rounded = design.are_rounded(columns)
-        whole = columns[~rounded]
-        whole = whole[exact.independent(design.integers(at, whole)[0])[1]]
-        columns = np.union1d(whole, columns[rounded])
-        rounded = ~np.isin(columns, whole)
-        for j in (j for j in columns.tolist() if j in near and rounded.any()):
-            before = columns[(columns < j) & ~np.isin(columns, loose)]
+            left[j] = rest / length
+    columns, near = np.array(kept, dtype=int), left < np.inf
+    rounded, loose = design.rounded, list[int]()
+    if near.any() and len(S) * (len(kept) + near.sum()) * len(kept) <= 2**25:
+        columns = np.union1d(kept, np.flatnonzero(near))
+        whole = columns[~rounded[columns]]
+        if len(whole):
+            whole = whole[exact.independent(design.integers(at)[:, whole])[1]]
+        columns = np.union1d(whole, columns[rounded[columns]])
+        for j in columns[near[columns] & rounded.any()].tolist():
+            before = np.setdiff1d(columns[columns < j], loose)
             factors = np.linalg.lstsq(R[:, before], R[:, j], rcond=None)[0]
-            size = np.abs(factors).max(initial=0.0)
-            some = np.isin(before, columns[rounded]) & (np.abs(factors) > CLEAR * size)
             most = 32 * UNIT * np.sqrt(len(S)) * (1 + np.abs(factors).sum())
+            some = rounded[before] & (np.abs(factors) > CLEAR * np.abs(factors).max(initial=0.0))
             rest = np.linalg.norm(R[:, j] - R[:, before] @ factors)
-            if (some.any() or j not in whole) and rest <= most:
-                loose.append(j)
-    return columns[~np.isin(columns, loose)], np.array(loose, dtype=int)
+            loose += [j] * bool((some.any() or rounded[j]) and rest <= most)
+    columns = np.setdiff1d(columns, loose)
+    return columns, np.array(loose, dtype=int), columns[left[columns] <= 1e-11]
 
 
-def coordinates(S: Array, rest: Callable[[], Array] | None = None) -> tuple[Array, Array]:
-    """``Z = S T`` with columns that are nearly orthonormal, and T; ``rest`` is what S misses."""
-    T, Z, low = np.eye(S.shape[1]), S, None
+def coordinates(S: Array) -> tuple[Array, Array]:
+    """``Z = S T`` with columns that are nearly orthonormal, and T."""
+    T, Z = np.eye(S.shape[1]), S
     for _ in range(3):
         R = np.asarray(np.linalg.qr(Z, mode="r")) if len(Z) >= Z.shape[1] else np.eye(Z.shape[1])
         least = 1e-16 * np.abs(R).max(initial=0.0) or 1.0  # of nothing but zeros
@@ -231,16 +234,14 @@ def coordinates(S: Array, rest: Callable[[], Array] | None = None) -> tuple[Arra
         inverse = solve_triangular(R, np.eye(len(R))) if len(R) else R
         T = T @ inverse
         if np.linalg.norm(R) * np.linalg.norm(inverse) < 1e4:
-            return (Z @ inverse if Z is S else multiplied(S, T, low)[0]), T
-        low = rest() if rest is not None and low is None else low
-        Z = multiplied(S, T, low)[0]
+            return (Z @ inverse if Z is S else multiplied(S, T)[0]), T
+        Z = multiplied(S, T)[0]
     return Z, T
 
 
-def multiplied(A: Array, B: Array, rest: Array | None = None) -> tuple[Array, Array]:
-    """``A B`` in twice the precision of float64, as two numbers; ``rest`` is what A misses."""
-    total = np.zeros((len(A), B.shape[1]))
-    error = np.zeros_like(total) if rest is None else rest @ B
+def multiplied(A: Array, B: Array) -> tuple[Array, Array]:
+    """``A B`` in twice the precision of float64, as two numbers."""
+    total, error = np.zeros((2, len(A), B.shape[1]))
     for a, b in zip(A.T[:, :, None], B, strict=True):
         p = a * b
         new = total + p
@@ -251,11 +252,11 @@ def multiplied(A: Array, B: Array, rest: Array | None = None) -> tuple[Array, Ar
     return out, (total - out) + error
 
 
-def faces(Z: Array, equality: Array, guess: bool) -> tuple[Array, Array, Array, Array]:
+def faces(Z: Array, equality: Array) -> tuple[Array, Array, Array, Array]:
     """Separated rows, a direction, weights, and a basis of the face; of rows of unit length."""
     q, z, rest, parts = np.zeros(len(Z)), np.zeros(Z.shape[1]), ~equality, list[Array]()
-    N = _null(Z[equality])
-    for method in (_hinge, program) if guess else (program,):
+    N = null_space(Z[equality])
+    for method in (_hinge, program):
         T = Z[rest] @ N
         lengths = np.sqrt(np.einsum("ij,ij->i", T, T))
         on = lengths > TINY
@@ -271,7 +272,7 @@ def faces(Z: Array, equality: Array, guess: bool) -> tuple[Array, Array, Array, 
         part[rest] = np.where(over, weights, 0.0) / lengths
         parts.append(part)
         if over.any():
-            inside = _null(T[over])
+            inside = null_space(T[over])
             N, w = N @ inside, inside.T @ w
         z, rest[rest] = N @ w, ~over
     for part in parts:  # balanced on the face of those before: by changes in proportion to these
@@ -282,7 +283,7 @@ def faces(Z: Array, equality: Array, guess: bool) -> tuple[Array, Array, Array, 
     return rest, z, q if (last[~equality] < 0).any() else last, N
 
 
-def _null(T: Array) -> Array:
+def null_space(T: Array) -> Array:
     """An orthonormal basis of the null space."""
     if not len(T):
         return np.eye(T.shape[1])
@@ -314,7 +315,7 @@ def _hinge(T: Any) -> tuple[Array, Array]:
         g = A.T @ right
         if np.abs(g).max() <= UNIT * n:
             break
-        if k > FEW_COLUMNS:
+        if k > 2000:
             step = lsmr(A, right, atol=1e-10, btol=1e-10, conlim=0.0, maxiter=300)[0]
         else:
             H = dense(A.T @ A)
@@ -346,10 +347,10 @@ def program(T: Any, E: Any = None) -> tuple[Array, Array]:
 
 # ---- many sparse columns
 
-FEW_COLUMNS, VECTORS = 2000, 16  # columns whose null space is written out; else so many vectors
+VECTORS = 16  # of a null space, at most
 
 
-def _split_sparse(design: Design, at: Array, A: Any, guess: bool) -> Split:
+def _split_sparse(design: Design, at: Array, A: Any) -> Split:
     (n, d), equality = design.shape, design.equality[at]
     used = np.flatnonzero(np.bincount(A.indices[A.data != 0], minlength=d))
     unit = design.reach[used]
@@ -358,7 +359,7 @@ def _split_sparse(design: Design, at: Array, A: Any, guess: bool) -> Split:
     norms[norms == 0] = 1.0
     S = sp.csr_array(sp.diags_array(1.0 / norms) @ S)
     w, q, over = np.zeros(len(used)), np.zeros(len(at)), equality
-    if guess and not equality.any():
+    if not equality.any():
         w, q = _hinge(S)
         if np.linalg.norm(S.T @ q) > TINY * np.sqrt(len(at)):  # it has not converged
             w, q = 0.0 * w, 0.0 * q
@@ -389,25 +390,19 @@ def _split_sparse(design: Design, at: Array, A: Any, guess: bool) -> Split:
     T = sp.csr_array((1 / unit, (used, np.arange(len(used)))), shape=(d, len(used)))
     direction, q = (every[:, -2], 0.0 * every[:, -2]), q / norms
     kept, face, sums = np.delete(used, out), every[:, :-2], every[:, -1:]
-    return Split(at, separated, direction, q, kept, out[:0], face, T, sums, spanned)
+    return Split(at, separated, direction, q, kept, out[:0], out[:0], face, T, sums, spanned)
 
 
 def null_vectors(S: Any, beyond: Array | None = None) -> tuple[Array, bool]:
-    """Orthonormal vectors of the null space of sparse rows, and whether they span it.
+    """Orthonormal vectors of the null space of rows, and whether they span it.
 
-    If there are many columns, some random ones at most. With ``beyond``, vectors orthogonal to
-    these.
+    If there are many numbers, some random ones at most. With ``beyond``, those orthogonal to these.
     """
     d, rng = S.shape[1], np.random.default_rng(0)
+    if S.shape[0] * d <= DENSE:
+        N = null_space(dense(S))
+        return (N if beyond is None else N @ null_space(beyond.T @ N)), True
     found = np.zeros((d, 0)) if beyond is None else beyond
-    if d <= FEW_COLUMNS:
-        rows = S[:: S.shape[0] // (3 * d + 1) + 1].toarray()
-        while True:
-            V = _null(rows)
-            moved = np.flatnonzero(np.abs(S @ V).max(axis=1, initial=0.0) > 1e-8)
-            if not len(moved):
-                return V @ _null(found.T @ V), True
-            rows = np.concatenate([rows, S[moved[:d]].toarray()])
     first = found.shape[1]
     while found.shape[1] < first + VECTORS:
         g = rng.standard_normal(d)

@@ -1,32 +1,61 @@
-"""The proof of a split: in floats with error bounds where these are enough, else in integers.
+"""Proofs: the answer, in floats with error bounds or in integers; signs; the check of a report.
 
 A direction that is positive on the separated rows and 0 on all others proves that they are
 separated; weights that balance, positive on rows that span the others, that these are not
 (Albert and Anderson). The face, all directions that are 0 on these, says which coefficients are
-infinite. Nothing here depends on how any of it was found.
+infinite. Nothing in ``prove`` depends on how any of it was found, so reports are checked by it,
+from the data alone.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
+from scipy.optimize import nnls
 
-from marginsvm._cached import cached_property
-from marginsvm._rounding import UNIT
+from marginsvm._rounding import UNIT, rounding_of
 from marginsvm._typing import Array
 from marginsvm.certificate import exact
-from marginsvm.separation.design import Design, dense
-from marginsvm.separation.program import Split, null_vectors
+from marginsvm.problem.threads import single_threaded_blas
+from marginsvm.separation.families import (
+    EITHER,
+    EXACT,
+    FAMILIES,
+    FINITE,
+    MINUS,
+    PLUS,
+    UNDECIDED,
+    UNIDENTIFIED,
+    Design,
+    Family,
+    Met,
+    Pairs,
+    data_of,
+    dense,
+    kind_of,
+)
+from marginsvm.separation.program import (
+    A_COLUMN,
+    CLEAR,
+    FEW,
+    TINY,
+    ProgramError,
+    Split,
+    coordinates,
+    multiplied,
+    null_vectors,
+    split,
+)
 
 WRITTEN = 2**22  # numbers of rows that are written out: 32 MB
 MANY = 200  # columns that are combinations of others: to prove that takes too long
-EXACT = 2_000_000  # numbers of a design that is written as integers
 ALL_ROWS = 2e6  # products of an elimination of all rows; of more, rows are chosen by floats
-NONE = np.zeros(0, int)
+MOST_SIGNS = 100  # coefficients whose signs are looked for, one by one
+SIMPLEX = 4000  # numbers of rows that the simplex method in integers may decide
+_UP_TO_ROUNDING = "This holds up to the rounding of X; of its numbers as they are, {}."
 
 
 @dataclass(frozen=True)
@@ -35,26 +64,19 @@ class Face:
 
     Attributes
     ----------
-    design : Design
+    n_columns : int
     kept : ndarray of int
         Columns: all others are combinations of those before them.
     vectors : ndarray of int, shape (k, n_kept)
-        They span it, for columns as integers (``design.integers``).
+        They span it.
     free : ndarray of int, shape (k,)
         Places that a vector has to itself.
     """
 
-    design: Design
+    n_columns: int
     kept: Array
     vectors: Array
     free: Array
-
-    @cached_property
-    def unit(self) -> Array:
-        """Of the columns as integers, where a vector is not 0."""
-        used, out = self.vectors.any(axis=0), np.ones(len(self.kept))
-        out[used] = self.design.integers(NONE, self.kept[used])[1]
-        return out
 
     @property
     def is_all(self) -> bool:
@@ -66,31 +88,88 @@ class Face:
         values = []
         for row, j in zip(self.vectors, self.free.tolist(), strict=True):
             high, low = (Fraction(float(part[self.kept[j]])) for part in direction)
-            values.append((high + low) / Fraction(float(self.unit[j])) / int(row[j]))
+            values.append((high + low) / int(row[j]))
         return np.asarray(np.array(exact.integers(values), dtype=object) @ self.vectors)
 
     def floats(self, vectors: Array) -> Array:
         """Integer vectors as directions with entries of at most about 1, shape (n_columns, k)."""
-        out = np.zeros((self.design.shape[1], len(vectors)))
-        out[self.kept] = exact.floats(vectors)[0].T * self.unit[:, None]
-        top = np.abs(out).max(axis=0, initial=0.0)
-        return out / np.where(top > 0, top, 1.0)
+        out = np.zeros((self.n_columns, len(vectors)))
+        out[self.kept] = exact.floats(vectors)[0].T
+        return out
 
 
-class Proof(NamedTuple):
-    """What is not proved of a split, an empty string: nothing.
+def in_floats(v: Array, kept: Array, n_columns: int) -> tuple[Array, Array]:
+    """Integers over the largest of them, some of all columns: floats, and what these miss."""
+    top = max(map(abs, v.tolist()), default=0) or 1
+    values, out = [Fraction(x, top) for x in v.tolist()], np.zeros((2, n_columns))
+    for part in out:
+        part[kept] = [float(x) for x in values]
+        values = [x - Fraction(y) for x, y in zip(values, part[kept].tolist(), strict=True)]
+    return out[0], out[1]
 
-    With a face, this is only that columns are combinations of others; all else holds without
-    these. ``missing`` are rows that forbid the split.
+
+class Answer(NamedTuple):
+    """A split, its face if that is proved, and what is known.
+
+    ``reason`` says why nothing is known, or what holds up to rounding only; or it is empty.
+    ``separable``: whether all rows are separated.
     """
 
-    flaw: str
-    missing: Array = NONE
+    found: Split
     face: Face | None = None
+    reason: str = ""
+    separable: bool | None = None
+    undecided: bool = False
 
 
-def prove(design: Design, found: Split) -> Proof:
-    """Whether a split holds without rounding, for the numbers as they are printed."""
+def answer(design: Design) -> Answer:
+    """Split the rows, and prove it."""
+    (n, d), flaw, found = design.shape, "", Split.of_nothing(*design.shape)
+    if not n:
+        nothing = np.zeros((0, 0), object)
+        return Answer(found, Face(d, found.kept, nothing, found.kept), separable=False)
+    for everything in (False, True):
+        try:
+            found = split(design, everything)
+        except ProgramError as error:
+            flaw = str(error)
+            continue
+        flaw, face = prove(design, found)
+        every = len(found.at) == n
+        if face is not None and (every or not flaw):
+            return _decided(design, found, face, flaw and _UP_TO_ROUNDING.format(flaw))
+        if n * d > EXACT or (face is None and design.rounded.any()):
+            # What rounding may have done is not to decide.
+            doubt = flaw_in_floats(design, found)
+            if doubt:
+                return Answer(found, None, f"{doubt}.", undecided=True)
+            return _decided(design, found, None, _UP_TO_ROUNDING.format("it is not proved"))
+        if every:
+            break
+    if n * d <= SIMPLEX:
+        found = _by_simplex(design)
+        face = prove(design, found)[1]
+        if face is not None:
+            found.face = face.floats(face.vectors)
+            return _decided(design, found, face, "")
+    return Answer(found, None, f"no proof is known: {flaw}.", undecided=True)
+
+
+def _decided(design: Design, found: Split, face: Face | None, reason: str) -> Answer:
+    if found.separated.all():
+        exactly = face is not None
+        exactly = exactly or not len(not_positive(design, found.separated, found.direction)[0])
+        return Answer(found, face, reason, True if exactly else None)
+    known = design.equality.any() or (face is not None and not reason)
+    return Answer(found, face, reason, False if known else None)
+
+
+def prove(design: Design, found: Split) -> tuple[str, Face | None]:
+    """Whether a split holds without rounding, for the numbers as they are printed.
+
+    What is not proved, or an empty string; and the face. With a face, the former is only that
+    columns are combinations of others: all else holds without these.
+    """
     some = ~found.separated[found.at]
     some &= (found.weights > 0) | design.equality[found.at]
     at, q, (n, d) = found.at[some], found.weights[some], design.shape
@@ -98,17 +177,14 @@ def prove(design: Design, found: Split) -> Proof:
     if len(found.kept) == n:  # these span all columns
         rest = rest[rest < found.kept.max(initial=0)]
     if (found.weights[~some] != 0).any() or (q[~design.equality[at]] < 0).any():
-        return Proof("weights are negative somewhere, or not 0 on rows that are separated")
-    try:
-        if not len(rest) and _holds_in_floats(design, found, at, q):
-            k = len(found.kept)
-            own = np.arange(k if found.separated.all() else 0)
-            return Proof("", NONE, Face(design, found.kept, np.eye(len(own), k, dtype=object), own))
-        if n * d > EXACT:
-            return Proof("it takes too long")
-        return _in_integers(design, found, at, q, rest)
-    except OverflowError:
-        return Proof("there are numbers below 1e-300")
+        return "weights are negative somewhere, or not 0 on rows that are separated", None
+    if not len(rest) and _holds_in_floats(design, found, at, q):
+        k = len(found.kept)
+        own = np.arange(k if found.separated.all() else 0)
+        return "", Face(d, found.kept, np.eye(len(own), k, dtype=object), own)
+    if n * d > EXACT or design.printed is None:
+        return "it takes too long", None
+    return _in_integers(design, found, at, q, rest)
 
 
 def _holds_in_floats(design: Design, found: Split, at: Array, q: Array) -> bool:
@@ -124,7 +200,7 @@ def _holds_in_floats(design: Design, found: Split, at: Array, q: Array) -> bool:
     if every:
         order, rank = exact.independent_first(A.T)
         first = order[:k]
-        bad = not_positive(design, np.arange(design.shape[0]), found.direction, None)[0]
+        bad = not_positive(design, found.separated, found.direction)[0]
         return rank == k and not len(bad) and exact.is_regular(A[first], E[first])
     A, weights = _both_ways(A, design.equality[at], q)
     E = np.abs(_both_ways(E, design.equality[at], q)[0])
@@ -134,37 +210,33 @@ def _holds_in_floats(design: Design, found: Split, at: Array, q: Array) -> bool:
     return rank == k and exact.solution_is_near(A[order].T, weights[order], E[order].T)
 
 
-def _in_integers(design: Design, found: Split, at: Array, q: Array, rest: Array) -> Proof:
+def _in_integers(
+    design: Design, found: Split, at: Array, q: Array, rest: Array
+) -> tuple[str, Face | None]:
     """The same, of rows of both kinds, and of columns that are combinations of others."""
     kept, separated, equality = found.kept, found.separated, design.equality[at]
-    M, unit = design.integers(*map(np.arange, design.shape))
-    flaw, missing = _flaw_of_columns(M, found, rest) if len(rest) else ("", NONE)
-    if len(missing):
-        return Proof(flaw, missing)
-    near = found.face[kept] / unit[kept, None]
-    near = near / np.maximum(np.abs(near).max(axis=0, initial=0.0), 1e-300)
+    M, d = design.integers(np.arange(design.shape[0])), design.shape[1]
+    flaw = f"column {rest[0]} is not identified only up to rounding" if len(rest) else ""
+    if len(rest) and len(rest) <= MANY and not len(found.loose) and _are_sums(M, found, rest):
+        flaw = ""
+    near = found.face[kept] / np.maximum(np.abs(found.face[kept]).max(axis=0, initial=0.0), 1e-300)
     null = exact.null_space(_few(M[at][:, kept]), near)
     if null is None:
-        return Proof("it takes too long")
-    face = Face(design, kept, *null)
-    wrong = ~separated & exact.multiplied(M[:, kept], face.vectors.T).any(axis=1)
-    if wrong.any():
-        text = "some overlapping rows are not combinations of those with weight"
-        return Proof(text, np.flatnonzero(wrong))
+        return "it takes too long", None
+    face = Face(d, kept, *null)
+    if (~separated & exact.multiplied(M[:, kept], face.vectors.T).any(axis=1)).any():
+        return "some overlapping rows are not combinations of those with weight", None
     if separated.any() != bool(len(face.free)):
-        return Proof("the overlapping rows leave a direction, or none, but should not")
-    wrong = separated & (
-        exact.multiplied(M[:, kept], face.near(found.direction)[:, None])[:, 0] <= 0
-    )
-    if wrong.any():
-        return Proof("not all rows that are called separated are", np.flatnonzero(wrong))
-    T = exact.multiplied(M[separated][:, kept], face.vectors.T)
-    if len(exact.independent(_few(T))[1]) < len(face.free):
-        return Proof("columns are called identified that are not known to be independent")
+        return "the overlapping rows leave a direction, or none, but should not", None
+    T = M[separated][:, kept]
+    if (exact.multiplied(T, face.near(found.direction)[:, None]) <= 0).any():
+        return "not all rows that are called separated are", None
+    if len(exact.independent(_few(exact.multiplied(T, face.vectors.T)))[1]) < len(face.free):
+        return "columns are called identified that are not known to be independent", None
     A, weights = _both_ways(M[at][:, np.delete(kept, face.free)], equality, q)
     if (q[~equality] > 0).any() and exact.positive_weights(A.T, weights) is None:
-        return Proof("no exact weights near these are known")
-    return Proof(flaw, NONE, face)
+        return "no exact weights near these are known", None
+    return flaw, face
 
 
 def _few(M: Array) -> Array:
@@ -175,25 +247,17 @@ def _few(M: Array) -> Array:
     return M[order[:rank]]
 
 
-def _flaw_of_columns(M: Array, found: Split, rest: Array) -> tuple[str, Array]:
-    """What is not proved of columns that should be combinations of those before them.
-
-    And rows in which one is none.
-    """
-    flaw, kept = f"column {rest[0]} is not identified only up to rounding", found.kept
-    if len(found.loose) or len(rest) > MANY:
-        return flaw, NONE
-    used = np.union1d(kept, rest)
-    M, own, before = M[:, used], np.searchsorted(used, rest), np.searchsorted(used, kept)
+def _are_sums(M: Array, found: Split, rest: Array) -> bool:
+    """Whether columns are combinations of those before them, in all rows."""
+    used = np.union1d(found.kept, rest)
+    M, own, before = M[:, used], np.searchsorted(used, rest), np.searchsorted(used, found.kept)
     (F, e), near = exact.floats(M[found.at], 0), np.zeros((len(used), len(rest)))
     near[own] = np.eye(len(rest))
     near[before] = -np.linalg.lstsq(F[:, before], F[:, own], rcond=None)[0]
     null = exact.null_space(_few(M[found.at]), near * 2.0 ** -(e.T - e.max()))
-    if null is None or null[1].tolist() != own.tolist():
-        return flaw, NONE
-    later = [row[j + 1 :].any() for row, j in zip(null[0], own.tolist(), strict=True)]
-    missing = np.flatnonzero(exact.multiplied(M, null[0].T).any(axis=1))
-    return (flaw if any(later) or len(missing) else ""), missing
+    if null is None or null[1].tolist() != own.tolist() or exact.multiplied(M, null[0].T).any():
+        return False
+    return not any(row[j + 1 :].any() for row, j in zip(null[0], own.tolist(), strict=True))
 
 
 def _both_ways(A: Array, equality: Array, q: Array) -> tuple[Array, Array]:
@@ -204,29 +268,31 @@ def _both_ways(A: Array, equality: Array, q: Array) -> tuple[Array, Array]:
 
 
 def not_positive(
-    design: Design, at: Array, w: tuple[Array, Array], face: Face | None
+    design: Design, some: Array, w: tuple[Array, Array], face: Face | None = None
 ) -> tuple[Array, Array]:
-    """Rows that a direction is not proved to be positive on, and its signs.
+    """Rows, of a mask, that a direction is not proved to be positive on, and its signs.
 
     It is the direction of the face that is near; without a face, it is what it is.
     """
-    high, n, v = w[0], design.shape[1], None
-    signs = np.sign(high)
+    high, d = w[0], design.shape[1]
+    signs, at, v = np.sign(high), np.flatnonzero(some), None
     if face is not None and not face.is_all:
-        v = face.near(w)
-        high, signs = face.floats(v[None])[:, 0], np.zeros(n)
-        signs[face.kept] = np.sign(v).astype(float)
+        v = np.zeros(d, object)
+        v[face.kept] = face.near(w)
+        high, signs = face.floats(v[None, face.kept])[:, 0], np.sign(v).astype(float)
     m = design.margins(high[:, None])[at, 0]
-    error = 2.0**-47 + UNIT * (n + 16)  # of numbers, and of sums
+    error = 2.0**-47 + UNIT * (d + 16)  # of numbers, and of sums
     unclear = at[~(m > 2 * error * float(design.reach @ np.abs(high)))]
-    if 0 < len(unclear) * n <= WRITTEN:
+    if 0 < len(unclear) * d <= WRITTEN:
         A, E = dense(design.rows(unclear)), design.errors(unclear)
-        errors = UNIT * (n + 16) * (np.abs(A) @ np.abs(high)) + E @ np.abs(high)
+        errors = UNIT * (d + 16) * (np.abs(A) @ np.abs(high)) + E @ np.abs(high)
         unclear = unclear[~(A @ high > errors)]
-    if face is None or not 0 < len(unclear) * n <= EXACT:
+    if design.printed is None or not 0 < len(unclear) * d <= EXACT:
         return unclear, signs
-    M, v = design.integers(unclear, face.kept)[0], face.near(w) if v is None else v
-    return unclear[~((M.astype(object) @ v) > 0)], signs
+    if v is None:
+        pairs = zip(w[0].tolist(), w[1].tolist(), strict=True)
+        v = np.array(exact.integers([Fraction(a) + Fraction(b) for a, b in pairs]), object)
+    return unclear[~(design.integers(unclear).astype(object) @ v > 0)], signs
 
 
 def balances(design: Design, found: Split) -> bool:
@@ -253,7 +319,7 @@ def flaw_in_floats(design: Design, found: Split) -> str:
     if not balances(design, found):
         return "the weights do not balance the rows"
     spanning = ~found.separated[found.at] & ((q > 0) | free)
-    N = null_vectors(sp.csr_array(A[spanning][:, kept] / unit[kept]))[0]
+    N = null_vectors(A[spanning][:, kept] / unit[kept])[0]
     V = np.zeros((len(w), N.shape[1]))
     V[kept] = N / unit[kept, None]
     if (np.abs(design.margins(V)[~found.separated]) > 1e-7).any():
@@ -262,3 +328,348 @@ def flaw_in_floats(design: Design, found: Split) -> str:
     if (moved != found.face[kept].any(axis=1)).any():
         return "coefficients are called infinite that are finite, or the other way round"
     return ""
+
+
+def _by_simplex(design: Design) -> Split:
+    """The split of few rows, one after the other, in integers (Bland).
+
+    The negative of a row that overlaps is a combination of the others; a row that is not one is
+    positive in some direction that no other row forbids.
+    """
+    (n, d), equality = design.shape, design.equality
+    every, out, q = np.arange(n), Split.of_nothing(n, d), np.zeros(n)
+    M = design.integers(every)
+    kept = exact.independent(M)[1]
+    M = M[:, kept]
+    rows = np.concatenate([M, -M[equality]])
+    left, w = ~equality, np.zeros(len(kept), dtype=object)
+    while left.any():
+        i = int(np.flatnonzero(left)[0])
+        found = exact.combination(rows, -M[i], 10_000)
+        if found is None:
+            break
+        weights, v = found
+        if weights is None:
+            positive = (M.astype(object) @ v > 0) & ~equality
+            w, out.separated, left = w + v, out.separated | positive, left & ~positive
+            continue
+        total = rows.T.astype(object) @ weights  # a positive multiple of the row's negative
+        j = int(M[i].astype(bool).argmax())
+        k = Fraction(int(total[j]), -int(M[i, j])) if M[i, j] else 1
+        new = np.array([float(x / k) for x in weights.tolist()])
+        new[:n][equality] -= new[n:]
+        new[i] += 1.0
+        q, left = q + new[:n] / np.abs(new).max(), left & ~(new[:n] > 0)
+    out.at, out.kept, out.weights = every, kept, np.where(out.separated, 0.0, q)
+    out.direction = in_floats(w, kept, d)
+    return out
+
+
+# ---- signs of infinite coefficients
+
+
+def statuses(design: Design, found: Split, face: Face | None) -> tuple[list[str], list[int]]:
+    """The status of each column, and columns whose sign is not decided.
+
+    A coefficient is finite exactly if all directions of the face are 0 in it. Else it has one sign
+    in the whole cone exactly if its unit vector, or the negative of it, is on the face a
+    nonnegative combination of separated rows (Farkas' lemma); and either, if directions of the cone
+    show both. Without a face that is known exactly, signs hold up to rounding.
+    """
+    out = np.full(design.shape[1], UNIDENTIFIED, dtype=object)
+    out[found.kept] = FINITE
+    exactly = None if face is None else face.floats(face.vectors)
+    moved = (found.face if exactly is None else exactly).any(axis=1)
+    infinite = np.flatnonzero(moved & (out == FINITE)).tolist()
+    if not infinite:
+        return out.tolist(), []
+    if exactly is not None and not found.face[infinite].any(axis=1).all():
+        found = replace(found, face=exactly)  # floats did not tell it from 0
+    cone = Cone(design, found, face if design.printed is not None else None)
+    known, few = cone.signs(found.direction), found.spanned and len(infinite) <= MOST_SIGNS
+    seen = np.zeros(len(out), int) if known is None else known.astype(int)
+    signs = {j: cone.sign(j, int(seen[j])) if few else None for j in infinite}
+    for j, sign in signs.items():
+        out[j] = {1: PLUS, -1: MINUS}.get(sign or 0, EITHER)
+    return out.tolist(), [j for j, sign in signs.items() if sign is None]
+
+
+class Cone:
+    """The directions ``w = F c`` of a face that are positive on all separated rows, ``T c > 0``.
+
+    T has some of these, of unit length; the ``lengths`` are what they had.
+    """
+
+    def __init__(self, design: Design, found: Split, face: Face | None) -> None:
+        self.design, self.found, self.face = design, found, face
+        every = np.flatnonzero(found.separated)
+        few = len(every) * design.shape[1] <= WRITTEN
+        self.look_at(every if few else np.intersect1d(found.at, every))
+
+    def look_at(self, at: Array) -> None:
+        """Take some of the separated rows, in coordinates in which they are round."""
+        self.at, A, F, unit = at, self.design.rows(at), self.found.face, self.design.reach
+        T, size = np.asarray(A @ F), np.abs(A) @ np.abs(F)
+        if (np.abs(T).max(axis=1) < CLEAR * size.max(axis=1)).any() and A.shape[0] * F.size <= 1e7:
+            T = multiplied(dense(A), F)[0]
+        top = np.maximum(np.abs(T).max(axis=1), 1e-300)
+        T, C = coordinates(T / top[:, None])
+        lengths = np.maximum(np.sqrt(np.einsum("ij,ij->i", T, T)), 1e-300)
+        self.T, self.lengths, self.F = T / lengths[:, None], lengths * top, F @ C
+        w = self.found.direction[0] * unit
+        self.z = np.linalg.lstsq(self.F * unit[:, None], w, rcond=None)[0]
+        self.z /= np.sqrt(self.z @ self.z)
+
+    def signs(self, w: tuple[Array, Array]) -> Array | None:
+        """The signs of a direction that is in the cone; if it is not, rows that say so join T."""
+        bad, signs = not_positive(self.design, self.found.separated, w, self.face)
+        new = np.setdiff1d(bad, self.at)[: 4 * len(self.z)]
+        if len(new):
+            self.look_at(np.union1d(self.at, new))
+        if self.face is None:
+            size = np.abs(w[0]) * self.design.reach
+            signs = np.where(size > TINY * size.max(), signs, 0.0)
+        return None if len(bad) else signs
+
+    def sign(self, j: int, seen: int) -> int | None:
+        """1 or -1 if a column has this sign in the whole cone; 0: either; None: unknown.
+
+        ``seen`` is the sign that a direction of the cone has; 0: none is known.
+        """
+        known = {seen} - {0}
+        for sign in (seen or 1, -(seen or 1)):
+            for part in (1e-6, 1e-3, 0.1) * 3:
+                q, rest = least_rest(self.T, sign * self.F[j] / np.sqrt(self.F[j] @ self.F[j]))
+                length = np.sqrt(rest @ rest)
+                if length <= 1e-8:
+                    if self.face is None or self.is_sum(sign, j, q):
+                        return sign
+                    break
+                v = multiplied(self.F, (part * self.z - rest / length)[:, None])
+                signs = self.signs((v[0][:, 0], v[1][:, 0]))
+                if signs is not None and signs[j]:
+                    known.add(int(signs[j]))
+                    break
+            if len(known) == 2:
+                return 0
+        every = np.flatnonzero(self.found.separated)
+        if self.face is None or len(every) * len(self.face.vectors) > SIMPLEX:
+            return None
+        M, line = self.on_face(every, j)
+        for sign in (1, -1):
+            found = exact.combination(M, sign * line)
+            if found is None or found[1] is None:
+                return None if found is None else sign
+        return 0
+
+    def on_face(self, at: Array, j: int) -> tuple[Array, Array]:
+        """Rows, and a column's unit vector, on the face: integers."""
+        face = self.face
+        assert face is not None
+        used, place = np.flatnonzero(face.vectors.any(axis=0)), np.searchsorted(face.kept, j)
+        M = self.design.integers(at)[:, face.kept[used]]
+        return exact.multiplied(M, face.vectors[:, used].T), face.vectors[:, place]
+
+    def is_sum(self, sign: int, j: int, q: Array) -> bool:
+        """Whether weights near these make rows sum to a unit vector exactly."""
+        for least in (1e-9, 0.0):
+            some = np.flatnonzero(q > least * q.max())
+            M, line = self.on_face(self.at[some], j)
+            weights = np.append(q[some] / self.lengths[some], 1.0 / np.sqrt(self.F[j] @ self.F[j]))
+            if exact.positive_weights(np.vstack([M, -sign * line]).T, weights) is not None:
+                return True
+        return False
+
+
+def least_rest(T: Array, unit: Array) -> tuple[Array, Array]:
+    """Weights q >= 0 with ``T'q = unit``, or the least rest: a direction of no positive row.
+
+    By a working set of rows.
+    """
+    k, q = T.shape[1], np.zeros(len(T))
+    rows = np.argsort(-(T @ unit), kind="stable")[: 4 * k]
+    for _ in range(100):
+        found = nnls(T[rows].T, unit, maxiter=100 * sum(T.shape))[0]
+        rest = unit - T[rows].T @ found
+        gains = T @ rest
+        new = np.setdiff1d(np.flatnonzero(gains > TINY), rows)
+        if np.sqrt(rest @ rest) <= TINY or not len(new):
+            break
+        rows = np.append(rows, new[np.argsort(-gains[new])[: 2 * k]])
+    q[rows] = found
+    return q, rest
+
+
+# ---- the check of a report
+
+
+@dataclass(frozen=True)
+class SeparabilityCheck:
+    """What :func:`~marginsvm.check_separability_proof` found; true if the report holds.
+
+    Attributes
+    ----------
+    valid : bool
+    reason : str
+        What is wrong or not proved, or an empty string.
+    exact : bool
+        Whether nothing was rounded.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from marginsvm import check_separability, check_separability_proof
+    >>> X, y = [[0.0], [1.0], [1.0], [2.0]], [0, 0, 1, 1]
+    >>> false = replace(check_separability(X, y), kind="overlap")
+    >>> check_separability_proof(false, X, y).reason
+    "the kind of these rows is 'quasi-complete', not 'overlap'"
+    """
+
+    valid: bool
+    reason: str
+    exact: bool
+
+    def __bool__(self) -> bool:
+        return self.valid
+
+
+@single_threaded_blas()
+def check_separability_proof(
+    report: Any, X: Any, y: Any, sample_weight: Any = None, *, exact: bool = False
+) -> SeparabilityCheck:
+    """Check the report of :func:`marginsvm.check_separability` from the data alone.
+
+    The report holds if its ``direction`` is strictly on the right side of the rows that it calls
+    separated, and on the boundary for all others; if its ``overlap_weights`` are positive on some
+    of the others, with ``A^T q = 0``, and all others are combinations of these; and if the
+    coefficients that it calls infinite are those that some direction on that boundary changes.
+    The first shows that these rows are separated, the second that no others are.
+
+    Parameters
+    ----------
+    report : Separability
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        As given to :func:`marginsvm.check_separability`.
+    y : array-like of shape (n_samples,) or (n_samples, 2)
+        As given there.
+    sample_weight : array-like of shape (n_samples,), default=None
+        As given there.
+    exact : bool, default=False
+        Accept no rounding: a direction and weights near those of the report are proved to exist
+        that do all of this exactly, for the numbers of X as they are printed; so are the signs of
+        infinite coefficients, and that columns that are called not identified are combinations of
+        those before them.
+
+    Returns
+    -------
+    SeparabilityCheck
+        True if the report holds, else with what is wrong or not proved.
+
+    Raises
+    ------
+    ValueError
+        If the report is undecided.
+
+    Notes
+    -----
+    Without ``exact``, where a proof would take too long, lengths of up to 1e-9 of those of the
+    terms that are added count as 0, and rows may be combinations of others up to 1e-7.
+
+    References
+    ----------
+    A. Albert, J. A. Anderson. On the existence of maximum likelihood estimates in logistic
+    regression models. Biometrika, 1984. Theorems 1 to 3.
+
+    Examples
+    --------
+    >>> from marginsvm import check_separability, check_separability_proof
+    >>> X, y = [[0.0], [1.0], [1.0], [2.0]], [0, 0, 1, 1]
+    >>> report = check_separability(X, y)
+    >>> report.kind, report.separated.tolist()
+    ('quasi-complete', [True, False, False, True])
+    >>> bool(check_separability_proof(report, X, y, exact=True))
+    True
+    """
+    if report.kind == UNDECIDED:
+        raise ValueError("the report is undecided, and claims nothing that could be checked here")
+    kind = FAMILIES[report.family]
+    data = data_of(kind, X, **{**report.given, "y": y, "sample_weight": sample_weight})
+    if isinstance(kind, Pairs):
+        flaw = _flaw_of_pairs(report, kind.met(data))
+        return SeparabilityCheck(not flaw, flaw, True)
+    design, status = kind.rows(data), [c.status for c in report.coefficients]
+    separated, table = report.pairs, report.separated_rows
+    if not kind.compares:
+        separated = table[design.example, design.column]
+    elif len(separated) != design.shape[0] or (kind.table(design, separated) != table).any():
+        return SeparabilityCheck(False, "other pairs are compared, or are separated", exact)
+    if kind_of(separated) != report.kind or len(status) != design.shape[1]:
+        flaw = f"the kind of these rows is {kind_of(separated)!r}, not {report.kind!r}"
+        return SeparabilityCheck(False, flaw, exact)
+    found = _claim(report, kind, design, separated, np.array(status))
+    doubt, face = prove(design, found)
+    if face is None or (exact and doubt):
+        flaw = doubt if exact else flaw_in_floats(design, found)
+        moved, exactly = found.face.any(axis=1), exact
+    else:
+        flaw, exactly = "", not doubt
+        w = found.direction[0]
+        v = w if face.is_all else in_floats(face.near(found.direction), face.kept, len(w))[0]
+        w, v = (x / (np.abs(x).max() or 1.0) for x in (w * design.reach, v * design.reach))
+        if not np.allclose(w, v, atol=1e-6):
+            flaw = "the direction is not 0 on all rows that are called overlapping"
+        if not flaw and not balances(design, found):
+            flaw = "the weights do not balance the rows"
+        moved = np.zeros(design.shape[1], bool)
+        moved[found.kept] = face.vectors.any(axis=0)
+        if exact and not flaw and statuses(design, found, face) != (status, []):
+            flaw = "the sign of a coefficient is another one, or not proved"
+    infinite = ~np.isin(status, (FINITE, UNIDENTIFIED))
+    if not flaw and not np.array_equal(moved, infinite):
+        flaw = "coefficients are called infinite that are finite, or the other way round"
+    return SeparabilityCheck(not flaw, flaw, exactly)
+
+
+def _flaw_of_pairs(report: Any, met: Met) -> str:
+    levels, w = met.levels(), np.zeros(len(met.names))
+    if report.direction is not None:
+        w[1:] = report.direction.coef[0]
+    separated, rise = levels[met.winner] != levels[met.loser], w[met.winner] - w[met.loser]
+    if not np.array_equal(report.separated_rows[met.example, met.column], separated):
+        return "other comparisons are separated"
+    if kind_of(separated) != report.kind:
+        return f"the kind of these rows is {kind_of(separated)!r}, not {report.kind!r}"
+    if not np.array_equal(rise > 0, separated) or (rise < 0).any():
+        return "the direction does not separate exactly these comparisons"
+    status = [c.status for c in report.coefficients]
+    return "" if status == met.statuses(levels) else "the status of a coefficient is another one"
+
+
+def _claim(report: Any, kind: Family, design: Design, separated: Array, status: Array) -> Split:
+    """The report's direction and weights, of all rows or, of many, those with weight and some."""
+    (n, d), w, reach = design.shape, np.zeros(design.shape[1]), design.reach
+    some, q = np.ones(n, bool), np.zeros(n)
+    if n * d > EXACT / 2:
+        some = np.random.default_rng(0).permutation(n) < A_COLUMN * d + FEW
+    if report.overlap_weights is not None:
+        table = report.overlap_weights.tocoo()
+        places = design.example * table.shape[1] + design.column
+        order = np.argsort(places, kind="stable")
+        where = np.asarray(table.row, dtype=np.int64) * table.shape[1] + table.col
+        q[order[np.minimum(np.searchsorted(places[order], where), n - 1)]] = table.data
+    low = report.tail if np.shape(report.tail) == (d,) else np.zeros(d)
+    if report.direction is not None:
+        coef, intercept = report.direction
+        given, unit = kind.flat(coef, intercept, design.data.intercept), design.unit
+        w = given / unit
+        low = (((given - w * unit) - rounding_of(w * unit, w, unit)) + low) / unit
+    at, kept = np.flatnonzero(some | (q != 0)), np.flatnonzero(status != UNIDENTIFIED)
+    face = np.zeros((d, 0))
+    if separated.any():
+        spanning = at[~separated[at] & ((q[at] > 0) | design.equality[at])]
+        N = null_vectors(design.rows(spanning)[:, kept] / reach[kept])[0]
+        N[np.abs(N).max(axis=1, initial=0.0) <= 1e-9] = 0.0
+        face = np.zeros((d, N.shape[1]))
+        face[kept] = N / reach[kept, None]
+    none = np.zeros((d, 0))
+    return Split(at, separated, (w, low), q[at], kept, at[:0], at[:0], face, none, none)

@@ -13,17 +13,31 @@ import scipy.sparse as sp
 from sklearn.utils._param_validation import validate_parameter_constraints
 
 from marginsvm._cached import Later
+from marginsvm._rounding import rounding_of
 from marginsvm._typing import Array
 from marginsvm.problem.threads import single_threaded_blas
-from marginsvm.separation.answer import answer
-from marginsvm.separation.asking import FAMILIES, data_of, family_of
-from marginsvm.separation.design import Design
-from marginsvm.separation.families import Data, Direction, Family, TooLargeError
+from marginsvm.separation.families import (
+    COMPLETE,
+    EITHER,
+    FAMILIES,
+    FINITE,
+    OVERLAP,
+    QUASI,
+    UNDECIDED,
+    UNIDENTIFIED,
+    Data,
+    Direction,
+    Family,
+    Pairs,
+    TooLargeError,
+    data_of,
+    family_of,
+    kind_of,
+)
 from marginsvm.separation.fitted_models import arguments_of
-from marginsvm.separation.pairs import Pairs
-from marginsvm.separation.signs import EITHER, FINITE, UNIDENTIFIED, central, statuses
+from marginsvm.separation.program import identified
+from marginsvm.separation.proof import answer, in_floats, statuses
 
-COMPLETE, QUASI, OVERLAP, UNDECIDED = "complete", "quasi-complete", "overlap", "undecided"
 _WIDTH = 96  # characters of a line
 _LISTED = 20  # lines of the table, and examples that are named
 
@@ -48,8 +62,8 @@ class Separability:
     """Result of :func:`check_separability`.
 
     Beside the attributes, ``separated`` is a mask of the examples that are predicted perfectly, and
-    ``estimate_exists`` says whether the maximum-likelihood estimate is finite. The direction and
-    the coefficients are computed when they are first read.
+    ``estimate_exists`` says whether the maximum-likelihood estimate is finite. The coefficients
+    are computed when they are first read.
 
     Attributes
     ----------
@@ -71,9 +85,8 @@ class Separability:
         and choices: whether an event, or a choice, rules out others at risk, or alternatives.
     direction : Direction or None
         ``coef`` and ``intercept`` for which exactly these rows are strictly on the right side, and
-        all others have the value 0: of all such, one of largest margin on these rows in columns of
-        like units (of many rows, on a sample; of large sparse data and pairs, any). Ordinal:
-        ``intercept`` are the thresholds. None if nothing is separated.
+        all others have the value 0. Ordinal: ``intercept`` are the thresholds. None if nothing is
+        separated.
     coefficients : tuple of Coefficient
         Name and status of each coefficient: ``finite``, ``+inf``, ``-inf``, ``inf`` (of either
         sign, but for those that ``reason`` says are not decided) or ``not
@@ -88,6 +101,9 @@ class Separability:
         if separation is complete; pairs: a draw or a win back is the proof.
     reason : str
         Why the kind is undecided, or what is true up to rounding only; or an empty string.
+    nearly_collinear : tuple of str
+        Columns that R would leave out as combinations of those before them, up to 1e-11 of their
+        length: as their numbers are, they are none, and have a coefficient here.
     family : str
     fit_intercept : bool
         As asked.
@@ -115,15 +131,16 @@ class Separability:
     exact: bool
     separable: bool | None
     separated_rows: Array
-    direction: Later[Direction | None] = Later(None)
+    direction: Direction | None = None
     coefficients: Later[tuple[Coefficient, ...]] = Later(())
     overlap_weights: sp.csr_array | None = None
     reason: Later[str] = Later("")
+    nearly_collinear: tuple[str, ...] = ()
     family: str = "binomial"
     fit_intercept: bool = True
     used: Array = field(default_factory=lambda: np.zeros(0, bool))
     pairs: Array = field(default_factory=lambda: np.zeros(0, bool))
-    tail: Later[Array | None] = Later(None)
+    tail: Array | None = None
     given: Mapping[str, Any] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -191,7 +208,7 @@ class Separability:
         if n != len(self.used):
             raise ValueError(f"X has {n} examples, but the report {len(self.used)}")
         data = data_of(self._family, X, **self.given)
-        return self._family.remainder(self, data)
+        return self._family.remainder(self, data, identified)
 
     def to_frame(self) -> Any:
         """Make a table of the coefficients.
@@ -218,88 +235,88 @@ class Separability:
         )
 
     def __repr__(self) -> str:
-        texts = [self._finding(), *self._advice()]
-        texts += ["The offset changes nothing of this."] * ("offset" in self.given)
-        lines, left = self._shown()
-        width = max((len(name) for name, _ in lines), default=0)
-        table = [f"  {name:<{width}}  {words}" for name, words in lines]
-        return "\n".join([*(fill(text, _WIDTH) for text in texts), *table, *left])
+        shown = sorted(self.coefficients, key=lambda c: c.status == FINITE)[:_LISTED]
+        if all(c.status == FINITE for c in shown):
+            shown = []
+        width, left = max((len(c.name) for c in shown), default=0), len(self.coefficients)
+        table = [
+            f"  {name:<{width}}  {'infinite, of either sign' if status == EITHER else status}"
+            for name, status in self.coefficients
+            if (name, status) in shown
+        ]
+        more = f"  and {left - len(table)} more: see coefficients or to_frame()"
+        texts = [fill(text, _WIDTH) for text in self._texts()]
+        return "\n".join([*texts, *table, *[more] * (0 < len(table) < left)])
 
-    def _finding(self) -> str:
+    def _texts(self) -> list[str]:
+        """What was found, and what to do."""
         if self.kind == UNDECIDED:
-            known = "Not separable:" if self.separable is False else "Undecided:"
-            return f"{known} {self.reason}"
-        start = "undecided in the last digits; up to rounding, " * (self.separable is None)
+            return [f"Undecided: {self.reason}"]
+        sure, named = self.estimate_exists is not None, _listed(self._infinite())
+        doubt = "" if sure else ", up to rounding"
         found = f"no separation: the {self._family.noun} overlap"
+        advice = [
+            f"The maximum-likelihood estimate exists{doubt}. If a fit did not converge, "
+            "separation is not the reason: scale the features, or raise max_iter."
+        ]
         if self.kind != OVERLAP:
-            found = f"{self.kind} separation: {self._separated()}"
-        if self.kind == COMPLETE and self.separable:
-            found = f"separable (complete separation): {self._separated()}"
-        text = f"{start}{found}. {self.reason}"
-        return text[0].upper() + text[1:]
-
-    def _separated(self) -> str:
-        """Which examples are separated, in words."""
-        perfect = np.flatnonzero(self.separated)
-        partly = int(self.separated_rows.any(axis=1).sum()) - len(perfect)
-        text = f"{len(perfect)} of {len(self.separated)} {self._family.noun} {self._family.perfect}"
-        if len(perfect):
-            more = ", ..." if len(perfect) > _LISTED else ""
-            text += f" ({', '.join(map(str, perfect[:_LISTED]))}{more})"
-        return text + (f", and for {partly} others {self._family.partly}" if partly else "")
-
-    def _advice(self) -> list[str]:
-        doubt = ", up to rounding" * (self.estimate_exists is None)
-        if self.kind == UNDECIDED:
-            return []
-        if self.kind == OVERLAP:
-            return [
-                f"The maximum-likelihood estimate exists{doubt}. If a fit did not converge, "
-                f"separation is not the reason: {self._family.otherwise}."
+            perfect = np.flatnonzero(self.separated).tolist()
+            partly = int(self.separated_rows.any(axis=1).sum()) - len(perfect)
+            found = (
+                f"{self.kind} separation: {len(perfect)} of {len(self.separated)} "
+                f"{self._family.noun} {self._family.perfect}"
+                + (f" ({_listed(perfect)})" if perfect else "")
+                + (f", and some outcomes are ruled out for {partly} others" if partly else "")
+            )
+            limit = "; the finite coefficients are those of a fit to remainder(X). Or"
+            advice = [
+                f"The maximum-likelihood estimate does not exist{doubt}."
+                + (f" Infinite: {named}." if named else ""),
+                f"Report these as infinite{limit if self.kind == QUASI else ', or'} penalise the "
+                f"fit (Firth: {self._family.firth}). Standard errors and Wald intervals of a fit "
+                "without a penalty mean nothing: give likelihood ratio tests and profile "
+                "likelihood intervals.",
+                *[f"For a paper: {self.sentence}"] * sure,
             ]
-        rest = ", or"
-        if self.kind == QUASI:
-            rest = "; the finite coefficients are those of a fit to remainder(X). Or"
-        named = self._infinite()
+        if self.kind == COMPLETE and self.separable:
+            found = f"separable (complete s{found[10:]}"
+            found = found.replace("separation:", "separation):", 1)
+        start = "" if sure else "undecided in the last digits; up to rounding, "
+        text = f"{start}{found}. {self.reason}"
+        close = (
+            f"R would leave out {_listed(self.nearly_collinear)}: nearly a combination of the "
+            "columns before, but none in these numbers."
+        )
+        offset = ["The offset changes nothing of this."] * ("offset" in self.given)
         return [
-            f"The maximum-likelihood estimate does not exist{doubt}."
-            + (f" Infinite: {named}." if named else ""),
-            f"Report these as infinite{rest} penalise the fit (Firth: {self._family.firth}). "
-            "Standard errors and Wald intervals of a fit without a penalty mean nothing: give "
-            "likelihood ratio tests and profile likelihood intervals.",
-            *([] if doubt else [f"For a paper: {self.sentence}"]),
+            text[0].upper() + text[1:],
+            *advice,
+            *[close] * bool(self.nearly_collinear),
+            *offset,
         ]
 
-    def _infinite(self) -> str:
+    def _infinite(self) -> list[str]:
         """The names of infinite coefficients."""
-        endless = [c for c in self.coefficients if c.status not in (FINITE, UNIDENTIFIED)]
-        return ", ".join(c.name for c in endless[:_LISTED]) + ", ..." * (len(endless) > _LISTED)
+        return [c.name for c in self.coefficients if c.status not in (FINITE, UNIDENTIFIED)]
 
     @property
     def sentence(self) -> str:
         """What to write in a paper; empty if the estimate exists, or the report is undecided."""
         if self.estimate_exists is not False:
             return ""
-        one = self._infinite().count(",") == 0
-        named, n = self._infinite() or "some contrasts", int(self.separated.sum())
-        rest = "; the other estimates are those of the limit" * any(
-            c.status == FINITE for c in self.coefficients
-        )
+        named, n = self._infinite(), int(self.separated.sum())
+        s, verb = ("", "is") if len(named) == 1 else ("s", "are")
+        some = any(c.status == FINITE for c in self.coefficients)
+        rest = "; the other estimates are those of the limit" if some else ""
         return (
-            f"The maximum-likelihood estimate{'' if one else 's'} of {named} "
-            f"{'is' if one else 'are'} infinite ({self.kind} separation of {n} of "
-            f"{int(self.used.sum())} {self._family.noun}){rest}."
+            f"The maximum-likelihood estimate{s} of {_listed(named) or 'some contrasts'} {verb} "
+            f"infinite ({self.kind} separation of {n} of {int(self.used.sum())} "
+            f"{self._family.noun}){rest}."
         )
 
-    def _shown(self) -> tuple[list[tuple[str, str]], list[str]]:
-        """Names and words for the coefficients that are shown, and how many are not."""
-        if all(c.status == FINITE for c in self.coefficients):
-            return [], []
-        kept = set(sorted(self.coefficients, key=lambda c: c.status == FINITE)[:_LISTED])
-        words = {EITHER: "infinite, of either sign"}
-        lines = [(c.name, words.get(c.status, c.status)) for c in self.coefficients if c in kept]
-        left = len(self.coefficients) - len(lines)
-        return lines, [f"  and {left} more: see coefficients or to_frame()"] * (left > 0)
+
+def _listed(names: Any) -> str:
+    return ", ".join(map(str, names[:_LISTED])) + ", ..." * (len(names) > _LISTED)
 
 
 _CONSTRAINTS = {"fit_intercept": ["boolean"]}
@@ -426,26 +443,19 @@ def check_separability(
     data = data_of(kind, X, **given)
     common: dict[str, Any] = {
         "family": kind.name,
-        "fit_intercept": data.fit_intercept,
+        "fit_intercept": data.intercept,
         "used": np.isin(np.arange(data.n), data.example),
         "given": given,
     }
-    if isinstance(kind, Pairs):
-        return Separability(**_of_pairs(kind, data), **common)
-    try:
-        design = kind.rows(data)
-    except TooLargeError as error:
-        table = np.zeros((data.n, 1), bool)
-        return Separability(UNDECIDED, False, None, table, reason=f"{error}.", **common)
-    return Separability(**_of_rows(kind, data, design), **common)
+    found = _of_pairs(kind, data) if isinstance(kind, Pairs) else _of_rows(kind, data)
+    return Separability(**found, **common)
 
 
 def _of_pairs(kind: Pairs, data: Data) -> dict[str, Any]:
     met = kind.met(data)
     levels = met.levels()
     separated = np.asarray(levels[met.winner] != levels[met.loser])
-    table = np.zeros((data.n, int(met.column.max()) + 1), bool)
-    rows = np.zeros(table.shape, bool)
+    table, rows = np.zeros((2, data.n, int(met.column.max()) + 1), bool)
     table[met.example, met.column], rows[met.example, met.column] = separated, True
     table |= np.all(rows.any(axis=1, keepdims=True) & (table >= rows), axis=1, keepdims=True)
     w = (levels - levels[0])[1:].astype(float)
@@ -459,52 +469,51 @@ def _of_pairs(kind: Pairs, data: Data) -> dict[str, Any]:
     }
 
 
-def _of_rows(kind: Family, data: Data, design: Design) -> dict[str, Any]:
+def _of_rows(kind: Family, data: Data) -> dict[str, Any]:
+    try:
+        design = kind.rows(data)
+    except TooLargeError as error:
+        table = np.zeros((data.n, 1), bool)
+        return {
+            "kind": UNDECIDED,
+            "exact": False,
+            "separable": None,
+            "separated_rows": table,
+            "reason": f"{error}.",
+        }
     known = answer(design)
-    found, separated = known.found, known.found.separated
+    found, face, separated = known.found, known.face, known.found.separated
 
     @cache
     @single_threaded_blas()
     def coefficients() -> tuple[tuple[Coefficient, ...], str]:
-        each, unknown = statuses(design, found, known.face)
-        left = open_signs([design.names[j] for j in unknown])
-        text = " ".join(t for t in (known.reason, left) if t)
+        each, unknown = statuses(design, found, face)
+        left = f"The signs of these are not decided: {_listed([design.names[j] for j in unknown])}."
+        text = " ".join(t for t in (known.reason, left * bool(unknown)) if t)
         return tuple(map(Coefficient, design.names, each)), text
 
-    @cache
-    @single_threaded_blas()
-    def direction() -> tuple[Direction | None, Array]:
-        if known.undecided or not separated.any():
-            return None, found.direction[1]
-        high, low = central(design, found, known.face)
-        return kind.direction(high, design), low
-
+    w, low = found.direction
+    if face is not None and not face.is_all:  # the very direction that is proved
+        w, low = in_floats(face.near(found.direction), face.kept, len(w))
+    unit = np.ldexp(design.unit, -np.frexp(np.abs(w * design.reach).max(initial=0.0))[1])
+    high = w * unit
+    low = rounding_of(high, w, unit) + low * unit
     some = np.flatnonzero(found.weights)
     q, at = found.weights[some], found.at[some]
-    table = kind.table(design, separated, data)
+    table = kind.table(design, separated)
     shape = (data.n, data.n) if kind.compares else table.shape
     weights = q / (np.abs(q).sum() or 1.0), (design.example[at], design.column[at])
+    shown = separated.any() and not known.undecided
     return {
         "kind": UNDECIDED if known.undecided else kind_of(separated),
-        "exact": known.face is not None and not known.reason,
+        "exact": face is not None and not known.reason,
         "separable": known.separable,
         "separated_rows": table,
-        "direction": lambda: direction()[0],
-        "tail": lambda: direction()[1],
+        "direction": kind.direction(high, design) if shown else None,
+        "tail": low,
         "coefficients": lambda: coefficients()[0],
         "overlap_weights": None if known.separable else sp.csr_array(weights, shape=shape),
         "reason": lambda: coefficients()[1],
+        "nearly_collinear": tuple(design.names[j] for j in found.close.tolist()),
         "pairs": separated,
     }
-
-
-def kind_of(separated: Array) -> str:
-    """The kind of rows of which these are separated."""
-    return OVERLAP if not separated.any() else COMPLETE if separated.all() else QUASI
-
-
-def open_signs(names: list[str]) -> str:
-    """What is said of infinite coefficients whose signs are not decided."""
-    more = f", and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    named = ", ".join(names[:_LISTED]) + more
-    return f"The signs of these are not decided: {named}." if names else ""
