@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.battery import each, in_blocks, over_with
+from helpers.battery import each, in_blocks, over_with, slow
 from helpers.estimators import ESTIMATORS, fit, make, overlapping, parameters, separable
 from helpers.oracle import best_margin_of
 from hypothesis import HealthCheck, given, note, settings
@@ -325,7 +325,7 @@ def test_kernel_values_that_are_integers(cls, rng):
     assert check_certificate(clf, X, y)
 
 
-@pytest.mark.parametrize("n", [550, 626])
+@pytest.mark.parametrize("n", [550, slow(626)])
 def test_kernel_values_of_float32_hide_small_bounds(n, rng):
     X, y = rng.standard_normal((n, 2)).astype(np.float32), rng.integers(0, 2, n)
     params = {"kernel": "poly", "fit_intercept": False, "max_iter": 100}
@@ -422,7 +422,7 @@ def fitted(seed):
             return None
 
 
-@in_blocks(2600, size=130)
+@in_blocks(2600, size=65)
 def test_bounds_hold_in_rationals(seeds):
     for seed in seeds:
         if found := fitted(seed):

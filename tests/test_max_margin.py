@@ -164,10 +164,10 @@ def test_one_example_of_a_class_among_many(rng):
 @pytest.mark.filterwarnings("ignore:The number of unique classes is greater")  # scikit-learn's
 def test_as_many_classes_as_examples(form, rng):
     """Systems of the rows with weight would cost more than to go on without them."""
-    X, y = form(rng.standard_normal((130, 9))), np.arange(130)
+    X, y = form(rng.standard_normal((70, 9))), np.arange(70)
     clf = MaxMarginClassifier().fit(X, y)
     assert clf.status_ == "certified"
-    assert clf.certificate_.weights.nnz > 500  # each class has an example
+    assert clf.certificate_.weights.nnz > 250  # each class has an example
     assert clf.score(X, y) == 1.0
     assert check_certificate(clf, X, y)
 
@@ -456,8 +456,8 @@ def test_certificates_of_kernels_of_examples_in_float32_hold(kernel, seed):
 def test_many_examples_far_from_the_origin_are_certified(k):
     """Sums over examples about their mean lose no digits to it, however many they are."""
     rng = np.random.default_rng(k)
-    X = 1e9 + 1e6 * rng.standard_normal((2500, 100))
-    y = rng.integers(0, k, 2500)
+    X = 1e9 + 1e6 * rng.standard_normal((1000, 100))
+    y = rng.integers(0, k, 1000)
     C = 50.0 if np.finfo(Extended).eps < UNIT else 1.0  # where the platform has no more digits
     clf = MaxMarginClassifier(C=C).fit(X, y)
     assert clf.status_ == "certified"
