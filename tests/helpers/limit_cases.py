@@ -38,36 +38,53 @@ def at_places(values, places, n):
     return out
 
 
-def log_likelihood(family, eta, y):
-    """Of scores; y are successes and failures, or counts."""
-    if family == "poisson":
-        return (y * eta - np.exp(eta)).sum()
-    return -(y[:, 0] * np.logaddexp(0, -eta) + y[:, 1] * np.logaddexp(0, eta)).sum()
+def expit(u):
+    return 1 / (1 + np.exp(-u))
 
 
-def estimate(family, X, y, ridge):
-    """Newton's method on the penalised likelihood, from 0 and with halved steps."""
-    w = np.zeros(X.shape[1])
-    value = log_likelihood(family, X @ w, y)
-    for _ in range(200):
-        eta = X @ w
-        mean = np.exp(eta) if family == "poisson" else y.sum(axis=1) / (1 + np.exp(-eta))
-        curvature = mean if family == "poisson" else mean * (1 - mean / y.sum(axis=1))
-        slope = X.T @ ((y if family == "poisson" else y[:, 0]) - mean) - ridge * w
-        step = np.linalg.solve((X.T * curvature) @ X + ridge * np.eye(len(w)), slope)
-        t = 1.0
-        while t > 1e-10:
-            new = (
-                log_likelihood(family, X @ (w + t * step), y)
-                - ridge / 2 * np.square(w + t * step).sum()
-            )
-            if new >= value - 1e-13 * abs(value):
+def maximum(slope, p, ridge):
+    """Newton's method on a concave likelihood less a penalty: by its slope, as steps shorten it."""
+    w = np.zeros(p)
+
+    def penalised(w):
+        return slope(w) - ridge * w
+
+    with np.errstate(all="ignore"):
+        for _ in range(300):
+            g, t = penalised(w), 1.0
+            H = [penalised(w + 1j * STEP * e).imag / STEP for e in np.eye(p)]
+            step = -np.linalg.solve(np.reshape(H, (p, p)), g)
+            most = np.linalg.norm(g) * (1 + 1e-13)
+            while t > 1e-10 and not np.linalg.norm(penalised(w + t * step)) <= most:
+                t *= 0.5
+            w = w + t * step
+            if np.abs(t * step).max(initial=0.0) < 1e-11:
                 break
-            t *= 0.5
-        w, value = w + t * step, new
-        if np.abs(t * step).max() < 1e-11:
-            break
     return w
+
+
+def estimate(family, X, y, ridge, offset=0.0, dispersion=0.5):
+    """Of generalised linear models: y are counts, or successes and failures."""
+
+    def slope(w):
+        eta = X @ w + offset
+        if family == "poisson":
+            return X.T @ (y - np.exp(eta))
+        if family == "negative_binomial":
+            return X.T @ (y - (y + 1 / dispersion) * expit(eta + np.log(dispersion)))
+        return X.T @ (y[:, 0] - y.sum(axis=1) * expit(eta))
+
+    return maximum(slope, X.shape[1], ridge)
+
+
+def of_rows(report, family, X, y, rest, offset=0.0):
+    """Penalised fits to all rows, and the one to those of the remainder."""
+    rows, columns = rest
+    one, offset = np.ones((len(X), 1)), np.broadcast_to(offset, len(X))
+    path = [estimate(family, np.hstack([one, X]), y, ridge, offset) for ridge in RIDGES]
+    kept = np.hstack([one, X[:, columns]])[rows]
+    limit = estimate(family, kept, y[rows], 0.0, offset[rows])
+    return Case(report, path, at_places(limit, np.append(0, 1 + columns), 1 + X.shape[1]), rest)
 
 
 def dummies(seed):
@@ -94,67 +111,19 @@ def of_groups(seed, form=np.asarray):
     X, y, family = dummies(seed)
     given = y[:, 0] if family == "binomial" else y
     report = check_separability(form(X), given, family="poisson" if family == "poisson" else None)
-    rows, columns = report.remainder(form(X))
-    one = np.ones((len(X), 1))
-    path = [estimate(family, np.hstack([one, X]), y, ridge) for ridge in RIDGES]
-    rest = estimate(family, np.hstack([one, X[:, columns]])[rows], y[rows], 0.0)
-    places = np.append(0, 1 + columns)
-    return Case(report, path, at_places(rest, places, 1 + X.shape[1]), (rows, columns))
-
-
-def maximum(value, derivatives, p, ridge):
-    """Newton's method on a concave log-likelihood with a penalty, from 0."""
-    w = np.zeros(p)
-
-    def penalised(w):
-        return value(w) - ridge / 2 * w @ w
-
-    for _ in range(300):
-        g, H = derivatives(w)
-        step = np.linalg.solve(ridge * np.eye(p) - H, g - ridge * w)
-        t, now = 1.0, penalised(w)
-        while t > 1e-10 and not penalised(w + t * step) >= now - 1e-13 * abs(now):
-            t *= 0.5
-        w = w + t * step
-        if np.abs(t * step).max() < 1e-10:
-            break
-    return w
-
-
-def with_curvature(slope, p):
-    """A slope and its derivatives, along imaginary steps."""
-
-    def derivatives(w):
-        H = np.column_stack([slope(w + 1j * STEP * e).imag / STEP for e in np.eye(p)])
-        return slope(w), H
-
-    return derivatives
-
-
-def expit(u):
-    return 1 / (1 + np.exp(-u))
+    return of_rows(report, family, X, y, report.remainder(form(X)))
 
 
 def choices(S, own, allowed, ridge):
     """Of alternatives with scores S w, of which one is chosen among those that are allowed."""
-    n = np.arange(len(S))
-    S = np.where(allowed[:, :, None], S - S[n, own][:, None], 0.0)  # against the chosen one
+    S = np.where(allowed[:, :, None], S - S[np.arange(len(S)), own][:, None], 0.0)
 
-    def shares(w):
+    def slope(w):
         e = np.where(allowed, S @ w, -np.inf)
-        top = e.max(axis=1)
-        e = np.exp(e - top[:, None])
-        return e / e.sum(axis=1, keepdims=True), top + np.log(e.sum(axis=1))
+        e = np.exp(e - e.real.max(axis=1, keepdims=True))
+        return -np.einsum("ij,ijk->k", e / e.sum(axis=1, keepdims=True), S)
 
-    def value(w):
-        return -shares(w)[1].sum()
-
-    def derivatives(w):
-        p = shares(w)[0]
-        mean, both = np.einsum("ij,ijk->ik", p, S), (S * p[:, :, None]).reshape(-1, S.shape[2])
-        return -mean.sum(axis=0), mean.T @ mean - both.T @ S.reshape(both.shape)
-
-    return maximum(value, derivatives, S.shape[2], ridge)
+    return maximum(slope, S.shape[2], ridge)
 
 
 def ordinal(X, lower, upper, k, ridge):
@@ -165,23 +134,14 @@ def ordinal(X, lower, upper, k, ridge):
     first, last = lower == 0, upper == k - 1
     begin = np.append(np.arange(k - 1.0), np.zeros(X.shape[1]))
 
-    def value(w):
-        u, v = high @ (begin + w), low @ (begin + w)
-        with np.errstate(all="ignore"):
-            gap = np.where(first | last, 0.0, np.log(-np.expm1(v - u)))
-        of_high = np.where(last, 0.0, -np.logaddexp(0, -u))
-        of_low = np.where(first, 0.0, -np.logaddexp(0, v))
-        return (of_high + of_low + gap).sum()
-
     def slope(w):
         u, v = high @ (begin + w), low @ (begin + w)
-        with np.errstate(all="ignore"):
-            gap = np.where(first | last, 0.0, 1 / (np.exp(u - v) - 1))
+        gap = np.where(first | last, 0.0, 1 / (np.exp(u - v) - 1))
         return high.T @ np.where(last, 0.0, expit(-u) + gap) - low.T @ np.where(
             first, 0.0, expit(v) + gap
         )
 
-    return begin + maximum(value, with_curvature(slope, len(begin)), len(begin), ridge)
+    return begin + maximum(slope, len(begin), ridge)
 
 
 def categories(seed):
@@ -292,27 +252,10 @@ def of_dispersed_counts(seed):
     rng = np.random.default_rng(seed)
     group, z, offset = rng.integers(0, 4, 150), rng.integers(-2, 3, 150), rng.normal(size=150)
     mean = np.exp(0.3 * z + 0.2 * (group == 1) + offset) * (group != 2)
-    y, dispersion = rng.poisson(mean * rng.gamma(2.0, 0.5, 150)), 0.5
+    y = rng.poisson(mean * rng.gamma(2.0, 0.5, 150))
     X = np.column_stack([np.eye(4)[group][:, 1:], z])
     report = check_separability(X, y, family="negative_binomial", offset=offset)
-    rows, columns = report.remainder(X)
-
-    def fit(some, columns, ridge):
-        A, b = np.column_stack([np.ones(150), X[:, columns]])[some], offset[some]
-        n, size = y[some], 1 / dispersion
-
-        def value(w):
-            eta = A @ w + b
-            return (n * eta - (n + size) * np.logaddexp(0, eta + np.log(dispersion))).sum()
-
-        def slope(w):
-            return A.T @ (n - (n + size) * expit(A @ w + b + np.log(dispersion)))
-
-        return maximum(value, with_curvature(slope, A.shape[1]), A.shape[1], ridge)
-
-    limit = at_places(fit(rows, columns, 1e-12), np.append(0, 1 + columns), 5)
-    path = [fit(np.ones(150, bool), np.arange(4), ridge) for ridge in RIDGES]
-    return Case(report, path, limit, (rows, columns))
+    return of_rows(report, "negative_binomial", X, y, report.remainder(X), offset)
 
 
 def newton(terms, d, ridge):
