@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.estimators import fit, overlapping, separable
-from helpers.games import game, optimum, rounds, smoothed, theta, written_out
+from helpers.games import flat, game, optimum, rounds, smoothed, theta, written_out
 from helpers.hard import chain, contradicted, corner, each_hard, lopsided, small, within
 from helpers.oracle import best_margin
-from helpers.vectors import flat
 from sklearn.datasets import load_iris
 
 from marginsvm import (

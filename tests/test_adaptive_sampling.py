@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from helpers.battery import slow
 from helpers.estimators import fit, separable
+from helpers.games import flat
 from helpers.hard import lopsided
 from helpers.oracle import best_margin, explicit_rows
-from helpers.vectors import flat
 from scipy.special import logsumexp
 from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
 from threadpoolctl import threadpool_limits

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 from helpers.battery import slow
-from helpers.divided import normalized
 from helpers.estimators import fit, overlapping, separable
-from helpers.games import game, rounds, section_3, unit_rows, written_out
+from helpers.games import game, normalized, rounds, section_3, unit_rows, written_out
 from helpers.hard import each_hard, small, within
 from helpers.oracle import best_margin
 

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from helpers.battery import slow
 from helpers.claiming import changed
-from helpers.margins import imbalance
+from helpers.games import imbalance
 from helpers.pairwise import pairwise
 from scipy.optimize import minimize
 from scipy.special import xlogy

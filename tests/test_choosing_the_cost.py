@@ -10,8 +10,7 @@ import scipy.sparse as sp
 import sklearn
 from helpers.battery import slow
 from helpers.checks import checks
-from helpers.docstrings import sections_of
-from helpers.estimators import make, overlapping, parameters, separable
+from helpers.estimators import make, overlapping, parameters, sections_of, separable
 from helpers.pairwise import pairwise
 from joblib import parallel_config
 from sklearn.base import BaseEstimator, clone

@@ -15,8 +15,7 @@ from pathlib import Path
 
 import pytest
 from helpers.battery import each
-from helpers.docstrings import sections_of
-from helpers.estimators import ESTIMATORS, fit, make, parameters, separable
+from helpers.estimators import ESTIMATORS, fit, make, parameters, sections_of, separable
 from sklearn.base import BaseEstimator
 
 import marginsvm

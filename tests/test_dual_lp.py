@@ -6,11 +6,10 @@ import scipy.sparse as sp
 from helpers.battery import slow
 from helpers.claiming import claim
 from helpers.estimators import fit, overlapping, separable
-from helpers.games import game, optimum, rounds, theta, written_out
+from helpers.games import flat, game, optimum, rounds, theta, written_out
 from helpers.hard import chain, each_hard, lopsided, small, within
 from helpers.oracle import best_margin, best_margin_of, explicit_rows
 from helpers.pairwise import pairwise
-from helpers.vectors import flat
 from scipy.optimize import linprog
 from sklearn.feature_selection import SelectFromModel
 

@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 from helpers.estimators import fit, overlapping, separable
-from helpers.games import game, rounds, written_out
+from helpers.games import flat, game, margin_of, rounds, written_out
 from helpers.hard import chain, contradicted, corner, each_hard, lopsided, within
-from helpers.margins import margin_of
 from helpers.oracle import best_margin
-from helpers.vectors import flat
 from scipy.optimize import minimize, nnls
 from scipy.special import expit, logsumexp
 

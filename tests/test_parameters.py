@@ -10,8 +10,16 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from helpers.docstrings import sections_of
-from helpers.estimators import DETECTORS, ESTIMATORS, REGRESSORS, fit, make, parameters, separable
+from helpers.estimators import (
+    DETECTORS,
+    ESTIMATORS,
+    REGRESSORS,
+    fit,
+    make,
+    parameters,
+    sections_of,
+    separable,
+)
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.estimator_checks import check_param_validation

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.margins import imbalance, margin_of
+from helpers.games import flat, imbalance, margin_of
 from helpers.oracle import explicit_rows
 from helpers.pairwise import pairwise
-from helpers.vectors import flat
 from scipy.optimize import linprog
 
 from marginsvm.extend import euclidean, logistic, softmax, worst_row

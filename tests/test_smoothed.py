@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from helpers.divided import normalized
 from helpers.estimators import fit, overlapping, separable
-from helpers.games import excessive_gap, game, optimum, rounds, smoothed, unit_rows
+from helpers.games import excessive_gap, game, normalized, optimum, rounds, smoothed, unit_rows
 from helpers.hard import chain, each_hard, lopsided, thin, within
 from helpers.oracle import best_margin
 from scipy.optimize import minimize, nnls

@@ -110,3 +110,9 @@ def everything(rng):
         params = {"C": 1.0, "kernel": "precomputed", "max_iter": 3, **ENDLESS}
         X, y = overlapping(rng, n=2100, d=30, k=5)
         yield getattr(marginsvm, name), params, rbf_kernel(X), y
+
+
+def sections_of(docstring):
+    """Sections of a numpydoc docstring; with an older scikit-learn, the test is skipped."""
+    docscrape = pytest.importorskip("sklearn.externals._numpydoc.docscrape")
+    return docscrape.NumpyDocString(docstring)

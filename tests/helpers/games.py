@@ -7,6 +7,8 @@ import numpy as np
 from helpers.estimators import fit
 from marginsvm import DualLpPerceptron
 from marginsvm.problem.adapter import LinearAdapter, Vector
+from marginsvm.problem.intercepts import differences
+from marginsvm.problem.matrix import as_matrix
 from marginsvm.problem.norms import LpNorm
 from marginsvm.problem.rows import make_rows
 
@@ -76,3 +78,24 @@ def excessive_gap(data, alpha, p, mu, answer, distance):
     inside = q > 0
     L = -np.sum(margins[inside] * q[inside]) - mu * distance(q) + 0.5 * data.norm(alpha) ** 2
     return L + 0.5 * data.norm(p) ** 2
+
+
+def flat(vector):
+    """Image and coefficients, one behind the other."""
+    return np.concatenate([vector.image.ravel(), vector.coef.ravel()])
+
+
+def margin_of(problem, w):
+    """The margin of a predictor under its best intercept (in radii)."""
+    lowest = problem.rows.group_min(problem.margins(w, precise=True))
+    least = (lowest + differences(problem.rows.best_offsets(lowest))).min()
+    return least / problem.norm(w)
+
+
+def imbalance(rows, q):
+    """How far weights are from balanced ones, as a sum over classes."""
+    return float(np.abs(rows.adjoint(q).sum(axis=0)).sum()) if rows.balanced else 0.0
+
+
+def normalized(X, constant=0.0):
+    return as_matrix(X).divided(constant)
