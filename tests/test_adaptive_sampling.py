@@ -138,10 +138,10 @@ def test_draws_follow_the_softmax(k, balanced, weighted, rng):
         counts = np.zeros(q.shape)
         for u in grid:
             drawn = draws.draw(weights, u)
-            assert not balanced or sorted(c for _, c, _ in drawn) == sorted(
-                1 - c if k == 2 else j for _, c, j in drawn
+            assert not balanced or sorted(c for _, c, _, _ in drawn) == sorted(
+                1 - c if k == 2 else j for _, c, j, _ in drawn
             )
-            for i, _, j in drawn:
+            for i, _, j, _ in drawn:
                 counts[draws.order[i] if k == 2 else (draws.order[i], j)] += 1.0 / len(drawn)
         shares = by_group(data, counts / len(grid)), by_group(data, q)
         np.testing.assert_allclose(*shares, atol=0.02)
@@ -187,8 +187,8 @@ def test_extreme_uniforms_and_scores_give_valid_rows(u, spread, balanced, rng):
     draws = Draws(data)
     q, _ = draws.respond(spread * rng.standard_normal((5, 300)), np.zeros(5))
     drawn, own = draws.draw(q, np.full(6, u)), data.rows.codes[draws.order]
-    assert all(own[i] == c != j for i, c, j in drawn)
-    assert not balanced or {c for _, c, _ in drawn} == {j for _, _, j in drawn}
+    assert all(own[i] == c != j for i, c, j, _ in drawn)
+    assert not balanced or {c for _, c, _, _ in drawn} == {j for _, _, j, _ in drawn}
 
 
 def test_uniforms_do_not_depend_on_the_rounds():

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from scipy.linalg.blas import daxpy
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
@@ -31,6 +32,7 @@ from marginsvm.schedules import MOMENTA, STEPS, Schedule, momentum_at, resolve, 
 
 GUESSED_DRAWS = 16  # columns computed together where the next draws can be guessed
 LEAST_EXPONENT = -700.0  # below it, numbers lose digits, and arithmetic its speed
+RUN = 256  # weights that are summed at a time where one of them is looked for
 
 
 @dataclass(frozen=True)
@@ -116,31 +118,29 @@ class AdaptiveSampling(Algorithm):
         return State(0, seed, zeros, zeros, zeros, zeros, np.zeros(k))
 
     def step(self, problem: KernelMatrixAdapter, state: State) -> State:
-        """Make some draws."""
+        """Some rounds of the listing, which begin with ``q_t``; then the draw, g and w."""
         draws, t0 = Draws(problem), state.t
         T = min(t0 + self.n_rounds(t0), self.max_draws)
         step, momentum = self.schedules(problem.n_rows)
         theta = [step_at(step, t) for t in range(t0, T)]
         beta = [momentum_at(momentum, t) for t in range(t0, T)]
-        w, g, moved, offsets = state.w.copy(), state.g.copy(), np.empty_like(state.w), state.offsets
-        u, drawn = uniforms(state.seed, t0, T, 1 + problem.rows.n_classes), []
+        w, g, offsets, drawn = state.w.copy(), state.g.copy(), state.offsets, []
+        u = uniforms(state.seed, t0, T, 1 + problem.rows.n_classes)
         for t in range(T - t0):
             q, offsets = draws.respond(w, offsets)
-            a = draws.draw(q, u[t])
-            draws.add(g, 1.0, a)
+            z = draws.draw(q, u[t])
+            draws.add(g, 1.0, z)
             g *= beta[t]
-            if beta[t]:
-                w += np.multiply(theta[t], g, out=moved)
-            draws.add(w, theta[t], a)
-            drawn.append(a)
+            daxpy(g.ravel(), w.ravel(), a=theta[t])
+            draws.add(w, theta[t], z)
+            drawn.append([(j, i) for i, _, j, _ in z])
         # coefficients: what is left of each draw, and of g as it was, is summed from the end
-        c_w, c_g = np.zeros_like(w), np.zeros_like(w)
-        in_w, in_g = 0.0, 1.0
+        c_w, c_g, in_w, in_g = np.zeros_like(w), np.zeros_like(w), 0.0, 1.0
         for t in reversed(range(T - t0)):
             in_w, in_g = beta[t] * (theta[t] + in_w), beta[t] * in_g
-            for i, _, j in drawn[t]:
-                c_w[j, i] += (theta[t] + in_w) / len(drawn[t])
-                c_g[j, i] += in_g / len(drawn[t])
+            for row in drawn[t]:
+                c_w[row] += (theta[t] + in_w) / len(drawn[t])
+                c_g[row] += in_g / len(drawn[t])
         c_w += state.c_w + in_w * state.c_g
         c_g += in_g * state.c_g
         return State(T, state.seed, w, g, c_w, c_g, offsets)
@@ -237,6 +237,9 @@ class AdaptiveSamplingKernelClassifier(
         }
 
 
+Drawn = list[tuple[int, int, int, Array]]  # rows: example, class, row of scores, and its column
+
+
 class Draws:
     """Responses to scores and draws from them, for examples sorted by class.
 
@@ -245,7 +248,7 @@ class Draws:
     """
 
     def __init__(self, problem: KernelMatrixAdapter) -> None:
-        rows = problem.rows
+        rows, n = problem.rows, problem.rows.n_examples
         self.problem, self.balanced, self.k = problem, rows.balanced, rows.n_classes
         self.two = self.k == 2
         self.order = np.argsort(rows.codes, kind="stable")
@@ -253,39 +256,33 @@ class Draws:
         self.blocks = [slice(*ends) for ends in pairwise(starts.tolist())]
         self.cache = problem.columns()
         self.scale = problem.column_scale() * (1.0 if self.two else 0.5)
-        n = rows.n_examples
         self.prior = None if rows.weights is None else rows.weights[self.order]
         self.slack = np.zeros(n) if problem.ridge is None else problem.ridge.reshape(n, -1)[:, 0]
         self.slack = self.slack[self.order]
-
-    def others(self, c: int) -> list[int]:
-        """The rows of scores that the examples of class c are held against."""
-        return [0] if self.two else [j for j in range(self.k) if j != c]
+        self.weights = np.empty((1 if self.two else self.k, n))  # of the last response
 
     def respond(self, w: Array, offsets: Array) -> tuple[tuple[list[Array], Array], Array]:
         """Weights ``exp(-margins)`` by class, and the table of the groups' shares of q.
 
         With an intercept, shares are balanced under offsets, which are found from those given.
         """
-        k, weights = self.k, []
-        logs = np.full((k, k), -np.inf)
+        logs, weights = np.full((self.k, self.k), -np.inf), []
         for c, block in enumerate(self.blocks):
-            part = w[:, block]
-            e = part * (1.0 - 2.0 * c) if self.two else part - part[c]
-            if not self.two:
-                e[c] = -np.inf  # no rows
-            top = e.max(axis=1, initial=-np.inf, keepdims=True)
-            if not self.two:
-                top[c] = 0.0
-            e -= top
+            part, e = w[:, block], self.weights[:, block]
+            if self.two:
+                np.multiply(part, 1.0 - 2.0 * c, out=e)
+            else:
+                np.subtract(part, part[c], out=e)
+            top = e.max(axis=1, initial=-np.inf)
+            e -= top[:, None]
             np.maximum(e, LEAST_EXPONENT, out=e)
             np.exp(e, out=e)
             if self.prior is not None:
                 e *= self.prior[block]
             if not self.two:
-                e[c] = 0.0
+                e[c] = 0.0  # no rows
             with np.errstate(divide="ignore"):
-                logs[c, [1 - c] if self.two else slice(None)] = np.log(e.sum(axis=1)) + top[:, 0]
+                logs[c, self.others(c)] = np.log(e.sum(axis=1)) + top
             weights.append(e)
         if self.balanced:
             offsets = balancing_offsets(logs, offsets)
@@ -293,8 +290,12 @@ class Draws:
         share = np.exp(logs - logs.max())
         return (weights, share / share.sum()), offsets
 
-    def draw(self, q: tuple[list[Array], Array], u: Array) -> list[tuple[int, int, int]]:
-        """A row ``(i, c, j)``, or with an intercept those of a cycle of groups, which balance.
+    def others(self, c: int) -> Any:
+        """The classes that the rows of scores hold class c against; rows of its own weigh 0."""
+        return [1 - c] if self.two else slice(None)
+
+    def draw(self, q: tuple[list[Array], Array], u: Array) -> Drawn:
+        """A row or, with an intercept, those of a cycle of groups, which balance.
 
         Each class has a uniform number of its own, wherever the cycle is said to begin.
         """
@@ -303,30 +304,30 @@ class Draws:
             path = cycle_at(share, u[0])
         else:
             path = list(divmod(quantile(share.ravel(), u[0]), self.k))
-        drawn = []
+        rows = []
         for c, j in pairwise(path):
-            i = quantile(weights[c][0 if self.two else j], u[1 + c])
-            drawn.append((i + self.blocks[c].start, c, 0 if self.two else j))
-        examples = self.order[[i for i, _, _ in drawn]]
-        self.cache.fetch(examples, lambda: self.likely(weights, share))
-        self.cache.n_used += len(drawn)
-        self.problem.work.add_pass(len(drawn) * self.cache.passes)
-        return drawn
+            j = 0 if self.two else j
+            rows.append((quantile(weights[c][j], u[1 + c]) + self.blocks[c].start, c, j))
+        examples, cache = self.order[[i for i, _, _ in rows]], self.cache
+        cache.fetch(examples, lambda: self.likely(weights, share))
+        cache.n_used += len(rows)
+        self.problem.work.add_pass(len(rows) * cache.passes)
+        columns = (cache.columns[slot].take(self.order) for slot in cache.slot[examples])
+        return [(*row, column) for row, column in zip(rows, columns, strict=True)]
 
-    def add(self, F: Array, x: float, drawn: list[tuple[int, int, int]]) -> None:
+    def add(self, F: Array, x: float, z: Drawn) -> None:
         """Add x times the mean of the rows that were drawn to scores."""
-        x = x / len(drawn)
+        x /= len(z)
         if x == 0.0:
             return
-        for i, c, j in drawn:
-            column = self.cache.columns[self.cache.slot[self.order[i]]]
-            change = column[self.order] * (x * self.scale)
+        for i, c, j, column in z:
             if self.two:
-                F[0] += change if c == 1 else -change
-                F[0, i] += (2.0 * c - 1.0) * x * self.slack[i]  # the row's own coordinate
+                sign = 2.0 * c - 1.0
+                daxpy(column, F[0], a=sign * x * self.scale)
+                F[0, i] += sign * x * self.slack[i]  # the row's own coordinate
             else:
-                F[c] += change
-                F[j] -= change
+                daxpy(column, F[c], a=x * self.scale)
+                daxpy(column, F[j], a=-x * self.scale)
                 F[j, i] -= x * self.slack[i]
 
     def likely(self, weights: list[Array], share: Array) -> Array:
@@ -334,7 +335,7 @@ class Draws:
         weight = np.empty(len(self.order))
         for c, block in enumerate(self.blocks):
             total = weights[c].sum(axis=1)
-            mass = share[c, [1 - c]] if self.two else share[c]
+            mass = share[c, self.others(c)]
             weight[block] = (
                 np.divide(mass, total, np.zeros(len(total)), where=total > 0) @ weights[c]
             )
@@ -358,10 +359,21 @@ class Draws:
 
 
 def quantile(weights: Array, u: float) -> int:
-    """Where the running sum of the weights exceeds the share u of all; never at a weight of 0."""
+    """Where the running sum of the weights exceeds the share u of all; never at a weight of 0.
+
+    Runs are summed first, as a running sum of all takes longer than the exponentials.
+    """
+    starts = np.arange(0, len(weights), RUN)
+    runs = np.add.reduceat(weights, starts)
+    r, rest = _find(runs, u * float(runs.sum()))
+    return int(starts[r]) + _find(weights[starts[r] : starts[r] + RUN], rest)[0]
+
+
+def _find(weights: Array, at: float) -> tuple[int, float]:
+    """Where the running sum of the weights exceeds a number, and what is left of this there."""
     running = weights.cumsum()
-    i = running.searchsorted(u * running[-1], side="right")
-    return int(min(i, running.searchsorted(running[-1])))
+    i = min(running.searchsorted(at, side="right"), running.searchsorted(running[-1]))
+    return int(i), at - (float(running[i - 1]) if i else 0.0)
 
 
 def cycle_at(share: Array, u: float) -> list[int]:
