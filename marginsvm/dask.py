@@ -18,8 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from marginsvm._typing import Array
 from marginsvm.estimators.fit_blocks import Layout, Seen, block_data, look
-from marginsvm.problem.blocks import Blocks, stacked
-from marginsvm.problem.matrix import Matrix, as_matrix
+from marginsvm.problem.matrix import Blocks, Matrix, as_matrix, stacked
 from marginsvm.problem.threads import single_threaded_blas
 
 try:

@@ -723,7 +723,7 @@ def test_proposition_2_for_the_squared_hinge(p, rng):
     X, y = overlapping(rng, n=30, d=5)
     C, q = 2.0, p / (p - 1)
     data = LinearAdapter(X, make_rows(y, 2, balanced=False), C, norm=LpNorm(p))
-    A, half = written_out(data, X, y), 0.5 * data.slack
+    A, half = written_out(data, X, y), 0.5 * data.ridge
 
     def dual(alpha):
         return alpha.sum() - 0.5 * np.linalg.norm(A.T @ alpha, q) ** 2 - half @ alpha**2
@@ -772,5 +772,5 @@ def test_corollaries_c_1_and_c_2_are_false_as_printed():
         print(f"{name}: {np.mean(shares):.3f} of the gap is left; promised: {printed[name]:.1e}")
         assert np.min(shares) >= 0.75
         assert printed[name] < 1e-6
-    mu = (data.slack / curvature).min()  # of the whole dual, relative to its curvature
+    mu = (data.ridge / curvature).min()  # of the whole dual, relative to its curvature
     np.testing.assert_allclose(np.mean(left["C.1"]), (1 - mu / n) ** steps, rtol=0.02)

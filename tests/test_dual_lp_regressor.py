@@ -229,7 +229,7 @@ def test_many_sweeps_at_once_keep_their_digits(rng):
     A, zero = X / problem.radius, problem.zeros()
     order, mu = np.tile(np.arange(20), 5000), strong_convexity(problem)
     z, x, _ = loops.accelerate(problem, order, 20, mu, zero, zero, 1 / 20)
-    best = np.linalg.solve(A @ A.T + np.diag(problem.slack.ravel()), y)
+    best = np.linalg.solve(A @ A.T + np.diag(problem.ridge.ravel()), y)
     for found in (z, x):
         np.testing.assert_allclose(found.coef, best, rtol=1e-9)
         np.testing.assert_allclose(found.image, A.T @ best, atol=1e-9 * np.abs(best).max())
@@ -362,7 +362,7 @@ def test_a_sparse_signal_is_recovered(seed):
 
 def test_restarts_find_the_linear_rate_of_a_hard_tube(monkeypatch):
     """Few rows are active there: without restarts, the gap falls as 1 / t^2 at best."""
-    monkeypatch.setattr("marginsvm.papers.dual_lp.Newton.is_due", lambda *_: False)
+    monkeypatch.setattr("marginsvm.papers.dual_newton.Newton.is_due", lambda *_: False)
     X, y = regression(np.random.default_rng(0))
     tube = DualLpRegressor(epsilon=1.0, fit_intercept=False, tol=1e-9, max_iter=300, random_state=0)
     assert fit(tube, X, y).status_ == "certified"
@@ -659,7 +659,7 @@ def test_a_warm_start_continues_bit_for_bit(C, rng):
 def test_verbose_prints_bounds(rng, capsys):
     X, y = regression(rng)
     DualLpRegressor(random_state=0, verbose=True).fit(X, y)
-    assert "norm_bound" in capsys.readouterr().out
+    assert "least norm" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

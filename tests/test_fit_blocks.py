@@ -19,7 +19,7 @@ from marginsvm import (
     check_certificate,
 )
 from marginsvm.estimators import inputs
-from marginsvm.problem import blocks as blocks_module
+from marginsvm.problem import matrix as blocks_module
 
 BY_PASSES = [cls for cls in ESTIMATORS if cls()._algorithm().requires.by_passes]
 

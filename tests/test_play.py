@@ -46,7 +46,7 @@ class Script(Algorithm):
         return self.at_once
 
     def step(self, problem, state):
-        problem.work.add_pass(2)
+        problem.work.passes += 2
         return state + 1 if state + 1 < len(self.margins) else state
 
     def candidates(self, problem, state):
@@ -77,7 +77,7 @@ def test_a_fit_that_goes_on_counts_from_where_it_ended():
     whole = play(SCRIPT, data, ENDLESS).progress
     first = play(SCRIPT, data, replace(ENDLESS, max_iter=2)).progress
     before = first.copy()
-    data.work.add_pass(100)  # those between two fits are of neither
+    data.work.passes += 100  # those between two fits are of neither
     second = play(SCRIPT, data, ENDLESS, resume=first).progress
     assert vars(first) == vars(before)
     assert [line[:2] + line[3:] for line in second.history] == [

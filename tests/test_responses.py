@@ -9,15 +9,14 @@ from helpers.pairwise import pairwise
 from scipy.optimize import linprog
 
 from marginsvm.extend import euclidean, logistic, softmax, worst_row
-from marginsvm.problem import adapter
 from marginsvm.problem.adapter import LinearAdapter
-from marginsvm.problem.blocks import Blocks
 from marginsvm.problem.intercepts import (
     balancing_factors,
     balancing_offsets,
     differences,
     min_cycle,
 )
+from marginsvm.problem.matrix import Blocks
 from marginsvm.problem.responses import balanced
 from marginsvm.problem.rows import BinaryRows, MulticlassRows, make_rows
 
@@ -156,9 +155,6 @@ def test_two_classes_as_multiclass_are_binary(balanced, C, response, rng):
 
 
 FORMS = {
-    "C": np.ascontiguousarray,
-    "Fortran": np.asfortranarray,
-    "csr": sp.csr_array,
     "blocks": lambda X: Blocks(lambda: iter([X[:70], X[70:71], X[71:]]), X.shape, X.dtype, False),
     "sparse blocks": lambda X: Blocks(
         lambda: iter([sp.csr_array(X[:70]), sp.csr_array(X[70:])]), X.shape, X.dtype, True
@@ -171,7 +167,7 @@ FORMS = {
 @pytest.mark.parametrize("balanced", [True, False])
 @pytest.mark.parametrize("weighted", [True, False])
 @pytest.mark.parametrize(("dtype", "C"), [(np.float64, np.inf), (np.float64, 0.5), (np.float32, 2)])
-def test_one_pass_equals_two_products(form, k, balanced, weighted, dtype, C, rng, monkeypatch):
+def test_one_pass_equals_two_products(form, k, balanced, weighted, dtype, C, rng):
     X = rng.standard_normal((300, 7)).astype(dtype)
     X[:, 0] += 100.0
     weights = rng.uniform(0.5, 3.0, 300) if weighted else None
@@ -181,9 +177,7 @@ def test_one_pass_equals_two_products(form, k, balanced, weighted, dtype, C, rng
     blocks = LinearAdapter(form(X), rows, C)
     w = whole.zeros()
     for _ in range(5):
-        monkeypatch.setattr(adapter, "WORTH_LOADING", np.inf)
         a = whole.respond(w)
-        monkeypatch.setattr(adapter, "WORTH_LOADING", 0)
         b = blocks.respond(w)
         tolerance = 1e-12 if dtype == np.float64 else 1e-4
         np.testing.assert_allclose(flat(a.vector), flat(b.vector), atol=tolerance)
@@ -194,9 +188,8 @@ def test_one_pass_equals_two_products(form, k, balanced, weighted, dtype, C, rng
     assert blocks.work.passes == whole.work.passes
 
 
-@pytest.mark.parametrize("form", ["C", "Fortran", "csr"])
-def test_exponents_may_rise_by_thousands(form, rng, monkeypatch):
-    monkeypatch.setattr(adapter, "WORTH_LOADING", 0)
+@pytest.mark.parametrize("form", FORMS)
+def test_exponents_may_rise_by_thousands(form, rng):
     X = np.sort(rng.uniform(0.0, 1.0, 400))[:, None] * [-1e4, 0.1]
     problem = LinearAdapter(FORMS[form](X), make_rows(np.arange(400) % 2, 2, balanced=True))
     w = problem.respond(problem.zeros()).vector

@@ -18,7 +18,7 @@ from marginsvm.certificate.exact import refuting_weights
 from marginsvm.certificate.examples import ExactFeatures, KernelMatrix
 from marginsvm.certificate.numbers import Numbers, Rationals
 from marginsvm.problem.design import Design, mean_of
-from marginsvm.problem.kernels import Gram, Kernel, distinct
+from marginsvm.problem.kernels import Gram, Kernel, distinct, variance_of
 from marginsvm.problem.matrix import as_matrix
 from marginsvm.problem.norms import LpNorm
 from marginsvm.problem.quadratic_program import (
@@ -409,11 +409,8 @@ def kernel_of(estimator: Any, X: Any, weight: Array) -> Kernel:
         if gamma == "auto":
             gamma = 1.0 / X.shape[1]
         elif gamma == "scale":
-            X, share = as_matrix(X.astype(np.float64)), weight / (weight.sum() * X.shape[1])
             with np.errstate(over="ignore", invalid="ignore"):
-                mean = X.mean_of_entries(share, 0.0, 1)
-                mean += X.mean_of_entries(share, mean, 1)
-                variance = X.mean_of_entries(share, mean, 2)
+                variance = variance_of(as_matrix(X.astype(np.float64)), weight)
             gamma = 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
     params = estimator.kernel_params or {}
     return Kernel(estimator.kernel, gamma, estimator.degree, estimator.coef0, params)

@@ -11,7 +11,6 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial, wraps
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -45,6 +44,15 @@ try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
 except ModuleNotFoundError:
 
+    class _NoCallbacks:
+        """The context of a fit that has no callbacks to call."""
+
+        def call_on_fit_task_begin(self, **_: Any) -> None:
+            """No callback is told."""
+
+        def call_on_fit_task_end(self, **_: Any) -> None:
+            """No callback is told."""
+
     class CallbackSupportMixin:  # type: ignore[no-redef]
         """What :class:`DualStateMixin` uses of scikit-learn's mixin, without callbacks."""
 
@@ -57,12 +65,17 @@ except ModuleNotFoundError:
                 )
             return self
 
-        def _init_callback_context(self, **_: Any) -> Any:
-            return SimpleNamespace(call_on_fit_task_begin=dict, call_on_fit_task_end=dict)
+        def _init_callback_context(self, **_: Any) -> _NoCallbacks:
+            return _NoCallbacks()
 
     def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
         """Call the method. As deep as scikit-learn's decorator, as warnings name their caller."""
-        return wraps(method)(lambda *args, **kwargs: method(*args, **kwargs))
+
+        @wraps(method)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            return method(*args, **kwargs)
+
+        return wrapped
 
 
 # Part of the published gap, or less, that rounds leave where most of it is rounding; and relative
@@ -125,11 +138,7 @@ class DualState(CallbackSupportMixin):
                     due = n.bit_length() > before.bit_length() or n // 1000 > before // 1000
                     if self.verbose and due:
                         fitted = self._fitted(algorithm, problem, training, progress)
-                        values = fitted.in_units(*progress.line[3:]).items()
-                        text = ", ".join(f"{name} {value:.6g}" for name, value in values)
-                        gap = relative_gap(progress.lower, progress.upper)
-                        line = f"round {n}: {text} (relative gap {gap:.3g})"
-                        print(f"[{type(self).__name__}] {line}")
+                        print(f"[{type(self).__name__}] {fitted.words()}")
                     if not getattr(self, "_skl_callbacks", None):
                         return False
                     task, known = context.subcontext(task_name="round"), {"X": X, "y": y}
@@ -255,10 +264,11 @@ class DualStateMixin(StatesMargin, PredictorMixin, FitsBlocks, DualState, Classi
         names: list[str] = super()._get_param_names()
         return names
 
-    @classmethod
-    @cache
-    def _runs_on_devices(cls) -> bool:
-        return cls()._algorithm().requires.by_passes
+    @property
+    def _runs_on_devices(self) -> bool:  # type: ignore[override]
+        """Whether fits are by passes, so that they run on a device as well."""
+        default: DualStateMixin = type(self)()  # this one's parameters may not be valid
+        return default._algorithm().requires.by_passes
 
     @abstractmethod
     def _algorithm(self) -> Algorithm:

@@ -27,7 +27,7 @@ from marginsvm.estimators.inputs import (
     validated,
 )
 from marginsvm.estimators.training_data import TrainingData
-from marginsvm.problem.blocks import Blocks
+from marginsvm.problem.matrix import Blocks
 from marginsvm.problem.quadratic_program import ProblemSpec
 
 if TYPE_CHECKING:

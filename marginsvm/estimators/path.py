@@ -52,18 +52,12 @@ def costs_in_order(Cs: Any, model: MaxMarginClassifier, training: TrainingData) 
         if Cs == 1:
             return np.array([np.sqrt(low * HIGH)]) / unit
         return np.geomspace(low, HIGH, int(Cs)) / unit
-    return _positive(
-        Cs,
-        f"Cs must be an integer or a list of finite positive numbers, but is {Cs!r}; a hard "
-        "margin, C=inf, is MaxMarginClassifier's default",
-    )
-
-
-def _positive(given: Any, error: str) -> Array:
-    """Positive numbers, in ascending order."""
-    given = check_array(given, ensure_2d=False, dtype=np.float64, ensure_all_finite=False)
+    given = check_array(Cs, ensure_2d=False, dtype=np.float64, ensure_all_finite=False)
     if given.ndim != 1 or not (np.isfinite(given).all() and (given > 0.0).all()):
-        raise ValueError(error)
+        raise ValueError(
+            f"Cs must be an integer or a list of finite positive numbers, but is {Cs!r}; a hard "
+            "margin, C=inf, is MaxMarginClassifier's default"
+        )
     return np.unique(given)
 
 
@@ -101,11 +95,13 @@ def gammas_in_order(search: Any) -> Array:
             f"gammas are values of a named kernel's gamma, which kernel={kernel!r} with "
             f"kernel_params={named} leaves no room for: choose kernel='rbf', or gammas=None"
         )
-    return _positive(
-        search.gammas,
-        f"gammas must be a list of finite positive numbers, but is {search.gammas!r}; one value, "
-        "or 'scale', is gamma",
-    )
+    given = check_array(search.gammas, ensure_2d=False, dtype=np.float64, ensure_all_finite=False)
+    if given.ndim != 1 or not (np.isfinite(given).all() and (given > 0.0).all()):
+        raise ValueError(
+            f"gammas must be a list of finite positive numbers, but is {search.gammas!r}; one "
+            "value, or 'scale', is gamma"
+        )
+    return np.unique(given)
 
 
 @dataclass(frozen=True, eq=False)

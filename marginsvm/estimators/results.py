@@ -19,6 +19,9 @@ from marginsvm._version import __version__
 from marginsvm.certificate.bounded import level_of, lowest_values
 from marginsvm.certificate.certificate import (
     Certificate,
+    bounds_text,
+    quantity,
+    relative_gap,
     rows_in_words,
 )
 from marginsvm.certificate.proof import FLOATS, Proof, restated
@@ -27,6 +30,7 @@ from marginsvm.estimators.inputs import (
     Device,
     as_objects,
     check_same_namespace,
+    parts_of_map,
     place_of,
     rows_in_part,
 )
@@ -149,6 +153,14 @@ class Fitted:
         """Bounds of rounds in the user's units."""
         unit = self.problem.radius * self.problem.rows.unit
         return {"margin": lower * unit, "margin_bound": upper * unit}
+
+    def words(self) -> str:
+        """The bounds after the last round, in words."""
+        line = self.progress.line
+        lower, upper = self.in_units(*line[3:]).values()
+        bounds = bounds_text(lower, upper, quantity(self.problem.nu))
+        gap = relative_gap(line.lower, line.upper)
+        return f"round {line.n_iter}: {bounds} (relative gap {gap:.3g})"
 
 
 class FittedOneClass(Fitted):
@@ -274,6 +286,13 @@ class FittedIntervals(Fitted):
         violation = violation * self.training.unit
         return {"norm": norm, "norm_bound": bound, "violation": violation}
 
+    def words(self) -> str:
+        norm, bound, violation = self.in_units(*self.progress.line[3:]).values()
+        return (
+            f"epoch {self.progress.n_iter}: {bound:.6g} <= least norm, norm {norm:.6g}, "
+            f"violation {violation:.3g}"
+        )
+
 
 # Predictions.
 
@@ -286,6 +305,7 @@ class ScoresMixin:
     # Whether named kernels are computed in float64, whatever the examples are in: bounds of the
     # exact solver are closer than the rounding of kernel values in float32.
     _widens_kernels: bool = False
+    _runs_on_devices: bool = False  # whether fits are by passes, which run where the examples are
     constant_: float  # fitted with normalize=True
     classes_: Array
     coef_: Array
@@ -294,11 +314,6 @@ class ScoresMixin:
     support_vectors_: Any
     dual_coef_: Array
     _gamma: float
-
-    @classmethod
-    def _runs_on_devices(cls) -> bool:
-        """Whether fits are by passes, which run where the examples are."""
-        return False
 
     def _kernel_matrix(self, X: Any, Y: Any) -> Array:
         """Kernel of all pairs of two sets of examples."""
@@ -310,8 +325,7 @@ class ScoresMixin:
         check_same_namespace(X, self, attribute="intercept_", method=method)
         size, spec, place = rows_in_part(X), ProblemSpec.of(self), place_of(X)
         if size and len(X) > 0:
-            parts = (np.asarray(X[i : i + size]) for i in range(0, len(X), size))
-            return np.concatenate([self._scores_of(part, method) for part in parts])
+            return np.concatenate([self._scores_of(x, method) for x in parts_of_map(X, size)])
         objects = as_objects(spec.kernel, X)
         if objects is not None:
             X = objects
@@ -369,7 +383,7 @@ class ScoresMixin:
         tags, kernel = super().__sklearn_tags__(), ProblemSpec.of(self).kernel  # type: ignore[misc]
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = kernel == "precomputed"
-        tags.array_api_support = self._runs_on_devices() and not callable(kernel)
+        tags.array_api_support = self._runs_on_devices and not callable(kernel)
         return tags
 
 

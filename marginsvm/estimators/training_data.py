@@ -21,6 +21,7 @@ from marginsvm.estimators.inputs import (
     class_weighted,
     given_intervals,
     place_of_training,
+    positive,
     refuse_foreign,
     validated,
 )
@@ -32,7 +33,7 @@ from marginsvm.problem.adapter import (
     LinearAdapter,
     NotFinite,
 )
-from marginsvm.problem.kernels import Kernel
+from marginsvm.problem.kernels import Kernel, variance_of
 from marginsvm.problem.matrix import FLOAT64, as_matrix, canonical, inverse, is_foreign, on_host
 from marginsvm.problem.norms import LpNorm, SignedNorm
 from marginsvm.problem.quadratic_program import ProblemSpec
@@ -158,8 +159,7 @@ class TrainingData:
         labels = y if isinstance(estimator, ClassifierMixin) else None
         if labels is not None:
             weight = class_weighted(spec.class_weight, labels, weight)
-        kept = np.arange(n) if weight is None else np.flatnonzero(weight)
-        weight = None if weight is None or np.all(weight[kept] == 1.0) else weight[kept]
+        kept, weight = positive(weight, n)
         free: dict[str, Any] = {"balanced": spec.intercept_is_free, "weights": weight}
         if labels is not None:
             classes, codes = np.unique(labels[kept], return_inverse=True)
@@ -399,14 +399,9 @@ def kernel_on(spec: ProblemSpec, X: Any, weights: Array | None) -> Kernel:
         return kernel_with(spec, spec.gamma)
     if spec.gamma == "auto":
         return kernel_with(spec, 1.0 / X.shape[1])
-    n, d = X.shape
-    share = np.ones(n) if weights is None else weights
-    share, X = share / share.sum() / d, as_matrix(X)
     with np.errstate(over="ignore", invalid="ignore"):  # a kernel that is not finite is refused
-        centre = X.mean_of_entries(share, 0.0, 1)
-        centre += X.mean_of_entries(share, centre, 1)  # what rounding has left
-        variance = X.mean_of_entries(share, centre, 2)
-    return kernel_with(spec, 1.0 / (d * variance) if variance > 0 else 1.0)
+        variance = variance_of(as_matrix(X), weights)
+    return kernel_with(spec, 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0)
 
 
 def norms_of(kernel: Kernel, X: Any) -> Array:

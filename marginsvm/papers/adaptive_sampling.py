@@ -311,7 +311,7 @@ class Draws:
         examples, cache = self.order[[i for i, _, _ in rows]], self.cache
         cache.fetch(examples, lambda: self.likely(weights, share))
         cache.n_used += len(rows)
-        self.problem.work.add_pass(len(rows) * cache.passes)
+        self.problem.work.passes += len(rows) * cache.passes
         columns = (cache.columns[slot].take(self.order) for slot in cache.slot[examples])
         return [(*row, column) for row, column in zip(rows, columns, strict=True)]
 

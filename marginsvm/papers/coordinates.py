@@ -299,7 +299,7 @@ def ascend(
     longest = max(rows.curvature.max(), _ZERO_CURVATURE)
     mean = np.empty(0) if mean is None else mean
     _ascend(rows, order, rule, *_ends(problem), longest, alpha.coef.reshape(-1), u, phi, mean)
-    problem.work.add_pass(order.size / problem.n_rows)
+    problem.work.passes += order.size / problem.n_rows
 
 
 def accelerate(
@@ -320,7 +320,7 @@ def accelerate(
     coefs = w.coef.reshape(-1), s.coef.reshape(-1)
     work, nu = np.empty((2, 0 if rows.q == 2.0 else u.size // 2)), mu / n**2
     found = _accelerate(rows, order, *_ends(problem), float(n), nu, gamma, *coefs, u, work)
-    problem.work.add_pass(order.size / problem.n_rows)
+    problem.work.passes += order.size / problem.n_rows
     gamma, h, c = found
     images = (half.reshape(alpha.image.shape) for half in np.split(u, 2))
     w, s = Vector(next(images), w.coef), Vector(next(images), s.coef)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, TypeVar
@@ -17,7 +16,7 @@ from marginsvm._rounding import UNIT
 from marginsvm._typing import Array
 from marginsvm.problem.design import Design, mean_of
 from marginsvm.problem.kernels import CACHE_SIZE, ColumnCache, Gram
-from marginsvm.problem.matrix import FLOAT32, FLOAT64, Dense, Matrix, as_matrix, support_of
+from marginsvm.problem.matrix import FLOAT32, FLOAT64, as_matrix, support_of
 from marginsvm.problem.norms import LpNorm
 from marginsvm.problem.quadratic_program import QuadraticProgram, classification, regression
 from marginsvm.problem.responses import Response, Softmax, Weights, below, softmax
@@ -29,9 +28,8 @@ LARGEST_NORM, LARGEST_FLOAT32 = 1e152, 1e35
 # Examples whose mean is the centre where rounds do not depend on the radius: any point among the
 # examples may be the centre, and the mean of all would take a pass.
 CENTRE = 256
-# Numbers in the products of all groups that a pass over files sums up at most (32 MiB).
-LARGEST_SUMS = 2**22
-WORTH_LOADING = 2**25  # bytes of examples that are worth loading compiled loops
+# Numbers in the products of all groups that a pass over files keeps of each block at most (1 MiB).
+LARGEST_SUMS = 2**17
 # A squared norm below minus this, relative to the mass squared and the largest kernel value, is no
 # rounding, not even of float32, of a combination of rows: the kernel has negative eigenvalues.
 NEGATIVE = 1e-5
@@ -163,20 +161,9 @@ class Work:
     passes: float = 0.0
     kernel_evaluations: int = 0
 
-    def add_pass(self, fraction: float = 1.0) -> None:
-        """Count a pass, or a fraction of one."""
-        self.passes += fraction
-
     def count(self, number: int) -> None:
         """Count inner products of two examples."""
         self.kernel_evaluations += number
-
-    @contextmanager
-    def as_one_pass(self) -> Iterator[None]:
-        """Count all that happens inside as one pass, however many products it takes."""
-        before = self.passes
-        yield
-        self.passes = before + 1.0
 
 
 class RowLayout(NamedTuple):
@@ -236,20 +223,6 @@ class BestResponse:
 
     vector: Vector
     weights: Weights
-
-
-def fused_pass(X: Matrix, rows: Rows) -> Any:
-    """The compiled pass, where it is quicker than two products; its module imports numba."""
-    dense = isinstance(X, Dense) and not X.foreign and X.array.flags.forc
-    if len(rows.shape) > 1 or not X.in_memory or not (X.sparse or dense):
-        return None
-    size = X.array.data.nbytes + (X.array.indices.nbytes if X.sparse else 0)
-    if size < WORTH_LOADING:
-        return None
-    from marginsvm._compiling import njit
-    from marginsvm.problem import fused_softmax
-
-    return None if njit is None else fused_softmax.fused_pass
 
 
 class KernelMatrixAdapter(ABC):
@@ -433,11 +406,6 @@ class KernelMatrixAdapter(ABC):
     @abstractmethod
     def margin_error(self, w: Predictor) -> float:
         """Estimate of the rounding of margins of a vector in float64."""
-
-    @property
-    def slack(self) -> Array | None:
-        """Squares of the slack coordinates, of the shape of margins; None: a hard margin."""
-        return self.ridge
 
     # Vectors.
 
@@ -676,37 +644,33 @@ class LinearAdapter(KernelMatrixAdapter):
     def _adjoint(self, V: Array, precise: bool) -> Array:
         if not V.any():
             return np.zeros(self.image_shape)
-        self.work.add_pass()
+        self.work.passes += 1.0
         return self.design.combine(V, precise=precise)
 
     def _scores(self, image: Array, precise: bool) -> Array:
-        self.work.add_pass()
+        self.work.passes += 1.0
         return self.design.scores(self.norm_of_predictors.mirror(image), precise=precise)
 
     def inner(self, w: Predictor, u: Predictor) -> float:
         return self.design.inner(w.image, self.norm_of_predictors.mirror(u.image))
 
     def respond(self, w: Predictor, mu: float = 1.0, response: Response = softmax) -> BestResponse:
-        rows, design = self.rows, self.design
-        with self.work.as_one_pass():
-            fused = fused_pass(design.near, rows)
-            few = rows.n_offsets**2 * design.d <= LARGEST_SUMS
-            once = fused is not None or (few and not design.X.in_memory)
-            if not once or self.upper is not None or not isinstance(response, Softmax):
-                return super().respond(w, mu, response)
+        rows, design, passes = self.rows, self.design, self.work.passes
+        once = not design.X.in_memory and rows.n_offsets**2 * design.d <= LARGEST_SUMS
+        if not (once and self.upper is None and isinstance(response, Softmax)):
+            best = super().respond(w, mu, response)
+        else:  # blocks are read once for scores and products
             coef, shift = design.for_products(self.norm_of_predictors.mirror(w.image), False)
-            ridge = None if self.ridge is None else self.ridge * w.coef
-            if fused is not None:
-                found = fused(design.near, rows, ridge, coef, shift, mu)
-            else:
-                found = design.near.each(
-                    lambda X, some, ridge: response.sums_of_block(X, some, ridge, coef, shift, mu),
-                    rows,
-                    ridge,
-                )
+            found = design.near.each(
+                lambda X, some, ridge: response.of_block(X, some, ridge, coef, shift, mu),
+                rows,
+                None if self.ridge is None else self.ridge * w.coef,
+            )
             weights, image = response.of_blocks(rows, found, mu)
-            total = rows.adjoint(weights.q).sum(axis=0)
-            return BestResponse(Vector(design.completed(image, total), weights.q), weights)
+            image = design.completed(image, rows.adjoint(weights.q).sum(axis=0))
+            best = BestResponse(Vector(image, weights.q), weights)
+        self.work.passes = passes + 1.0
+        return best
 
     def second_derivatives(self, w: Predictor, row_ids: Array) -> Array:
         examples, signs = self.rows.locate(row_ids)
@@ -741,7 +705,7 @@ class LinearAdapter(KernelMatrixAdapter):
         size, batch = self._plan or ColumnPlan()
 
         def compute(index: Array) -> Array:
-            self.work.count(len(index) * self.design.n)
+            self.work.kernel_evaluations += len(index) * self.design.n
             return self.design.columns(index)
 
         return ColumnCache(compute, self.design.n, FLOAT64, size, batch, self.rows.n_classes)
@@ -855,7 +819,7 @@ class GramAdapter(KernelMatrixAdapter):
 
     def _adjoint(self, V: Array, precise: bool) -> Array:
         few = len(support_of(V))
-        self.work.add_pass(1.0 if 20 * few >= len(V) else few / len(V))
+        self.work.passes += 1.0 if 20 * few >= len(V) else few / len(V)
         return self.examples.scores(V.T, precise=precise)
 
     def _scores(self, image: Array, precise: bool) -> Array:

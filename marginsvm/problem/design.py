@@ -232,8 +232,11 @@ class Design:
             few = support_of(V)
             image = self.near[few].adjoint(V[few].astype(FLOAT64, copy=False), CHAIN)
         else:
-            W = V.astype(FLOAT64 if precise else self.near.dtype, copy=False)
-            image = summed(self.near.each(lambda block, V: block.adjoint(V, CHAIN), W))
+            W, chain = V, CHAIN
+            if not precise:  # weights that do not count, which may be subnormal, take five times
+                W, chain = V.astype(self.near.dtype), 0
+                W[np.abs(W) < np.finfo(W.dtype).eps ** 2 * np.abs(W).max()] = 0.0
+            image = summed(self.near.each(lambda block, V: block.adjoint(V, chain), W))
         return self.completed(image.astype(FLOAT64, copy=False), V.sum(axis=0))
 
     def combine_extended(self, V: Array) -> tuple[Array, Array] | None:

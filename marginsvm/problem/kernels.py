@@ -143,6 +143,19 @@ class Kernel:
         return K
 
 
+def variance_of(X: Matrix, weights: Array | None) -> float:
+    """Variance of all entries, the examples weighted; exactly 0 if all are equal."""
+    n, d = X.shape
+    share = np.ones(n) if weights is None else weights
+    share = share / (share.sum() * d)
+    centre, zeros = 0.0, d - np.diff(X.array.indptr) if X.sparse else np.zeros(n)
+    for _ in range(2):  # the second time, what rounding has left
+        sums = X.about(np.full(d, centre)).times(np.ones(d))
+        centre += float(share @ (sums - zeros * centre))
+    squares = X.about(np.full(d, centre)).squared_norms(LpNorm(), None)
+    return float(share @ (squares + zeros * centre**2))
+
+
 def in_floats(X: Any) -> Any:
     """Examples whose numbers are floats, as sums of integers would be rounded to integers."""
     whole = isinstance(X, np.ndarray) or sp.issparse(X)

@@ -1,6 +1,7 @@
-"""Examples as a matrix: dense, in an array of any library that follows the array API, or CSR.
+"""Examples as a matrix: dense, in an array of any library with the array API; CSR; or blocks.
 
-The array is never copied as a whole, and products with it are by blocks that stay in cache.
+An array is never copied as a whole, and products with it are by blocks that stay in cache. Blocks
+of files are read again for every pass, the next while one is worked on.
 
 References
 ----------
@@ -10,7 +11,8 @@ Python array API standard, https://data-apis.org/array-api/latest/
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from typing import Any, Self, TypeVar
 
@@ -28,18 +30,17 @@ T = TypeVar("T")
 FLOAT64, FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
 # Memory of a block, which stays in a processor's cache between two products; on a device, where a
 # pass waits once for each block.
-BLOCK_BYTES, DEVICE_BLOCK_BYTES = 2**22, 2**28
+BLOCK_BYTES, DEVICE_BLOCK_BYTES = 2**23, 2**28
 MAX_PARTS = 8  # lists of blocks that threads share
 # Entries, zeros included, that are written out in float64 at a time (8 MiB), and for products of
 # examples with each other, which are quicker in cache.
 WRITTEN_OUT, IN_CACHE = 2**20, 2**18
 # A sparse product takes as long as a dense one where one entry in so many is stored.
 SPARSE_PRODUCT_COST = 16
-# Products of two entries from which on numba's loop is worth loading.
-MANY_PRODUCTS = 2e7
 # Norms (units of x) between which no square overflows, and none that matters underflows; and one
 # below which float64 holds too few digits of an example for its direction to mean anything.
 SQUARES_VANISH, SQUARES_OVERFLOW, LEAST_NORM = 1e-145, 1e150, 1e-290
+HELD_BYTES = 2**28  # memory of the examples of a file that were taken lately
 
 
 def is_foreign(value: Any) -> bool:
@@ -152,10 +153,6 @@ class Matrix(ABC):
         return type(self)(abs(self.array))
 
     @abstractmethod
-    def squared(self) -> Self:
-        """Squares of the entries, in float64."""
-
-    @abstractmethod
     def squared_norms(self, norm: LpNorm, mean: Array | None) -> Array:
         """Squared lengths about a mean in the dual of a norm, or upper bounds on these; float64."""
 
@@ -186,29 +183,17 @@ class Matrix(ABC):
         n, size = len(self), max(1, entries // max(1, self.shape[1]))
         return (slice(i, min(i + size, n)) for i in range(0, max(1, n), size))
 
-    def mean_of_entries(self, share: Array, centre: float, power: int) -> float:
-        """``sum_ij share_i (x_ij - centre)^power``: a mean if shares times features sum to 1."""
-        parts = ((self[s].written_out() - centre) ** power for s in self.spans())
-        return float(
-            sum(share[s] @ x.sum(axis=1) for s, x in zip(self.spans(), parts, strict=True))
-        )
-
     # Division by norms.
 
     def norms(self) -> Array:
         """Norms of the examples in float64, of any size that float64 holds."""
         with np.errstate(over="ignore"):  # ``inverse`` refuses infinite norms
-            found = np.sqrt(self._squares(np.ones(len(self))))
+            found = np.sqrt(self.squared_norms(LpNorm(), None))
             odd = np.flatnonzero((found < SQUARES_VANISH) | ~(found < SQUARES_OVERFLOW))
             factor = np.where(found[odd] < 1.0, 2.0**600, 2.0**-600)
-            found[odd] = np.sqrt(self[odd]._squares(factor)) / factor
+            some = self[odd].multiplied(factor)
+            found[odd] = np.sqrt(some.squared_norms(LpNorm(), None)) / factor
         return found
-
-    def _squares(self, factor: Array) -> Array:
-        # sums column by column, as of Fortran's order, lose digits
-        parts = (np.ascontiguousarray(self[s].written_out()) for s in self.spans())
-        scaled = (x * factor[s, None] for s, x in zip(self.spans(), parts, strict=True))
-        return np.concatenate([np.square(x).sum(axis=1) for x in scaled])
 
     def divided(self, constant: float) -> Self:
         """``(x, constant) / norm((x, constant))``, a copy; without a constant where it is 0."""
@@ -280,10 +265,6 @@ class Dense(Matrix):
     def adjoint(self, V: Array, chain: int = 0) -> Array:
         X, V = self._alike(V.T)
         return on_host(product(V, X, chain) if chain and not self.foreign else times(V, X))
-
-    def squared(self) -> Dense:
-        X = self.xp.astype(self.array, self.xp.float64) if self.foreign else self.array
-        return Dense(X * X if self.foreign else np.square(X, dtype=FLOAT64))
 
     def squared_norms(self, norm: LpNorm, mean: Array | None) -> Array:
         if self.foreign and norm.p == 2.0:
@@ -358,9 +339,6 @@ class Csr(Matrix):
     def adjoint(self, V: Array, chain: int = 0) -> Array:
         return np.asarray(V.T @ self.array)
 
-    def squared(self) -> Csr:
-        return Csr(canonical(self.array).power(2, FLOAT64))
-
     def squared_norms(self, norm: LpNorm, mean: Array | None) -> Array:
         X = canonical(self.array)
         if mean is not None and norm.p != 2.0:
@@ -380,16 +358,9 @@ class Csr(Matrix):
         n, d = self.shape
         if SPARSE_PRODUCT_COST * self.size > n * d:
             return super().second_moments(weight, mean)
-        H, X = np.zeros((d + 1, d + 1)), self.array
-        if float(np.square(np.diff(X.indptr).astype(FLOAT64)).sum()) > MANY_PRODUCTS:
-            from marginsvm.problem.compiled_moments import add_moments  # numba takes half a second
-
-            add_moments(X.indptr, X.indices, X.data, weight, H)
-            H[:d, :d] += H[:d, :d].T.copy()
-        else:
-            some = self[np.flatnonzero(weight)]
-            V = some.multiplied(weight[weight != 0.0]).array
-            H[:d, :d], H[d, :d] = (V.T @ some.array).toarray(), V.sum(axis=0)
+        H, some = np.zeros((d + 1, d + 1)), self[np.flatnonzero(weight)]
+        V = some.multiplied(weight[weight != 0.0]).array
+        H[:d, :d], H[d, :d] = (V.T @ some.array).toarray(), V.sum(axis=0)
         H[d, d] = weight.sum()
         if mean is not None:  # sums are about 0 so far
             total = H[d, :d] - 0.5 * H[d, d] * mean
@@ -397,20 +368,142 @@ class Csr(Matrix):
             H[d, :d] -= H[d, d] * mean
         return H
 
-    def _squares(self, factor: Array) -> Array:
-        return LpNorm().squared_lengths_of_csr(Csr(canonical(self.array)).multiplied(factor).array)
-
     def multiplied(self, scale: Array) -> Csr:
         return self._with(self.array.data * np.repeat(scale, np.diff(self.array.indptr)))
 
     def extended(self, columns: Array) -> Csr:
         return Csr(sp.hstack([self.array, columns.astype(self.dtype, copy=False)], format="csr"))
 
-    def mean_of_entries(self, share: Array, centre: float, power: int) -> float:
-        stored = np.diff(self.array.indptr)
-        entries = (self.array.data.astype(FLOAT64) - centre) ** power
-        zeros = share @ (self.shape[1] - stored) * np.power(-centre, power)
-        return float(np.repeat(share, stored) @ entries + zeros)
+
+class Blocks(Matrix):
+    """Blocks of examples. Some of the examples take a pass, unless they were taken lately.
+
+    Parameters
+    ----------
+    read : callable
+        ``read()`` gives an iterator over matrices, anew each time.
+    shape, dtype, sparse
+        Those of all blocks together.
+    changed : callable
+        What is done to each block, by its place and its matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginsvm.problem.matrix import Blocks
+    >>> X = np.arange(6.0).reshape(3, 2)
+    >>> blocks = Blocks(lambda: iter([X[:2], X[2:]]), X.shape, X.dtype, sparse=False)
+    >>> blocks.each(lambda block: float(block.array.sum()))
+    [6.0, 9.0]
+    >>> blocks[np.array([2, 0])].array
+    array([[4., 5.],
+           [0., 1.]])
+    """
+
+    in_memory = False
+
+    def __init__(
+        self,
+        read: Callable[[], Iterable[Any]],
+        shape: tuple[int, int],
+        dtype: Any,
+        sparse: bool,
+        changed: Callable[[slice, Any], Any] = lambda place, X: X,
+    ) -> None:
+        self._read, self._changed = read, changed
+        self.shape, self.dtype, self.sparse = shape, np.dtype(dtype), sparse
+        self._held: tuple[Array, Any] = (np.empty(0, int), None)
+
+    def _blocks(self) -> Iterator[tuple[slice, Any]]:
+        start = 0
+        for array in ahead(self._read()):
+            X = as_matrix(array)
+            place = slice(start, start + len(X))
+            if len(X):
+                yield place, self._changed(place, X)
+            start = place.stop
+
+    def each(self, work: Callable[..., T], *local: Any) -> list[T]:
+        found: list[T] = []
+        for place, X in self._blocks():
+            found += X.each(work, *(a if a is None else a[place] for a in local))
+        return found
+
+    def __getitem__(self, index: Any) -> Any:
+        wanted, place = np.unique(np.asarray(index), return_inverse=True)
+        held, some = self._held
+        missing = np.setdiff1d(wanted, held, assume_unique=True)
+        if len(missing) or some is None:
+            fetched = self._fetched(missing)
+            some = fetched if some is None else stacked([some, fetched])
+            held = np.concatenate([held, missing])
+            order = np.argsort(held)
+            held, some = held[order], some[order]
+            if len(held) > len(wanted) and some.size * self.dtype.itemsize > HELD_BYTES:
+                some, held = some[np.searchsorted(held, wanted)], wanted
+            self._held = held, some
+        return some[np.searchsorted(held, wanted)[place]]
+
+    def _fetched(self, index: Array) -> Any:
+        """Some examples, by their sorted indices, by a pass."""
+        parts: list[Any] = []
+        for place, X in self._blocks() if len(index) else ():
+            here = index[slice(*np.searchsorted(index, [place.start, place.stop]))]
+            if len(here):
+                parts.append(X[here - place.start])
+        if parts:
+            return stacked(parts)
+        none = np.zeros((0, self.shape[1]), self.dtype)
+        return Csr(sp.csr_array(none)) if self.sparse else Dense(none)
+
+    def _with(self, change: Callable[[slice, Any], Any], width: int) -> Any:
+        before, shape = self._changed, (len(self), width)
+        changed = lambda place, X: change(place, before(place, X))  # noqa: E731
+        return Blocks(self._read, shape, self.dtype, self.sparse, changed)
+
+    def about(self, mean: Array) -> Any:
+        return self._with(lambda place, X: X.about(mean), self.shape[1])
+
+    def absolute(self) -> Any:
+        return self._with(lambda place, X: X.absolute(), self.shape[1])
+
+    def divided(self, constant: float) -> Any:
+        scale = inverse(np.hypot(self.norms(), constant))
+
+        def change(place: slice, X: Any) -> Any:
+            X = X.multiplied(scale[place].astype(X.dtype))
+            return X.extended(constant * scale[place, None]) if constant else X
+
+        other = self._with(change, self.shape[1] + (constant != 0.0))
+        other.given, other.factor, other.constant = self, scale, constant
+        return other
+
+    def norms(self) -> Array:
+        return np.concatenate(self.each(lambda X: X.norms()))
+
+    def _of_blocks(self, *arguments: Any) -> Any:
+        raise TypeError("this is asked of blocks, see each")
+
+    written_out: Any = _of_blocks
+    times = adjoint = squared_norms = ends = stored = multiplied = extended = written_out
+
+
+def stacked(parts: Sequence[Any]) -> Any:
+    """Examples of several matrices in memory, one after the other."""
+    arrays = [X.array for X in parts]
+    if isinstance(parts[0], Csr):
+        return Csr(sp.vstack(arrays, format="csr"))
+    return Dense(np.concatenate(arrays))
+
+
+def ahead(blocks: Iterable[T]) -> Iterator[T]:
+    """Iterate, the next block being read while one is worked on."""
+    end, iterator = object(), iter(blocks)
+    with ThreadPoolExecutor(1) as reader:
+        coming = reader.submit(next, iterator, end)
+        while (block := coming.result()) is not end:
+            coming = reader.submit(next, iterator, end)
+            yield block  # type: ignore[misc]
 
 
 def canonical(X: Any) -> Any:

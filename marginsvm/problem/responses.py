@@ -6,9 +6,7 @@ weights are balanced.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import reduce
 from math import exp, log
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -155,37 +153,6 @@ def balanced(rows: Rows, q: Array) -> Array:
 # The exponential loss.
 
 
-class SoftmaxSums(NamedTuple):
-    """Over each group of rows, the sum of ``exp(exponent - largest)``, and what it makes of X.
-
-    Sums of two sets of examples merge by rescaling to the larger exponent, as balancing multiplies
-    all weights of a group alike.
-
-    Attributes
-    ----------
-    largest, mass : ndarray of shape (n_offsets, n_offsets)
-        Tables of the largest exponents ``-margin / mu``, and of the sums.
-    products : ndarray
-        From ``Rows.group_products``; 0 for groups that are not asked for.
-    """
-
-    largest: Array
-    mass: Array
-    products: Array
-
-    def merge(self, other: SoftmaxSums) -> SoftmaxSums:
-        """The sums over both sets of examples."""
-        largest = np.maximum(self.largest, other.largest)
-        a, b = (np.exp(sums.largest - finite(largest)) for sums in (self, other))
-        mass = self.mass * a + other.mass * b
-        if len(largest) == 1:  # no groups
-            return SoftmaxSums(largest, mass, a[0] * self.products + b[0] * other.products)
-        if len(largest) == 2:  # a class has one group
-            a, b = (table[[0, 1], [1, 0]] for table in (a, b))
-        products = a[..., None] * self.products + b[..., None] * other.products
-        return SoftmaxSums(largest, mass, products)
-
-
 @dataclass(frozen=True)
 class Softmax(Response):
     """``argmin <margins, q> + mu KL(q || prior)`` over the (balanced) simplex.
@@ -195,8 +162,8 @@ class Softmax(Response):
 
     def respond(self, rows: Rows, margins: Array, mu: float = 1.0) -> Weights:
         """Weights on the rows, given the margins of all rows."""
-        sums, q = self._exponentials(rows, margins, mu)
-        factors, rest = self._finished(rows, sums, mu)
+        largest, mass, q = self._exponentials(rows, margins, mu)
+        factors, rest = self._finished(rows, largest, mass, mu)
         q *= rows.expand(factors)
         return Weights(q, *rest)
 
@@ -207,52 +174,59 @@ class Softmax(Response):
         return CappedSoftmax(upper)
 
     @staticmethod
-    def _exponentials(rows: Rows, margins: Array, mu: float) -> tuple[SoftmaxSums, Array]:
-        """Exponentials of the rows, counted from the largest of each group, and their sums."""
+    def _exponentials(rows: Rows, margins: Array, mu: float) -> tuple[Array, Array, Array]:
+        """Of each group the largest exponent, and the sum of the rows' exponentials from there."""
         largest = rows.group_min(margins) / -mu
         e = margins / -mu
         e -= rows.expand(finite(largest))
         e = rows.weighted(np.exp(e, out=e))
-        return SoftmaxSums(largest, rows.group_sum(e), np.zeros(1)), e
+        return largest, rows.group_sum(e), e
 
     @staticmethod
-    def _finished(rows: Rows, sums: SoftmaxSums, mu: float) -> tuple[Array, tuple[Any, ...]]:
+    def _finished(
+        rows: Rows, largest: Array, mass: Array, mu: float
+    ) -> tuple[Array, tuple[Any, ...]]:
         """Factors of the groups' exponentials, and what :class:`Weights` have besides q."""
         with np.errstate(divide="ignore"):
-            table = sums.largest + np.log(sums.mass)
+            table = largest + np.log(mass)
         beta = balancing_offsets(table)
         shift = differences(beta)
         log_total = float(logsumexp((table - shift).ravel()))
-        factors = np.exp(sums.largest - shift - log_total)
+        factors = np.exp(largest - shift - log_total)
         log_risk = log_total - log(rows.total_weight)
         gradient_mass = exp(min(log_risk, LARGEST_EXPONENT))
-        smallest = rows.min_margin(-mu * sums.largest)
+        smallest = rows.min_margin(-mu * largest)
         return factors, (1.0, smallest, mu * beta, log_risk, gradient_mass)
 
-    # By one pass over blocks of examples, each of which is read once for scores and products.
+    # By one pass over blocks of examples, each of which is read once for scores and products. Sums
+    # are rescaled to the largest exponent of all, as balancing multiplies all weights of a group.
 
-    def sums_of_block(
+    def of_block(
         self, X: Any, rows: Rows, slack: Array | None, coef: Array, shift: Any, mu: float
-    ) -> tuple[Array, SoftmaxSums]:
-        """Margins of the rows of a block, of a predictor in the user's units, and the sums."""
+    ) -> tuple[Array, Array, Array, Array]:
+        """Margins of the rows of a block, of a predictor in the user's units, and of each group the
+        largest exponent, the sum of the exponentials, and what they make of X.
+        """
         M = rows.margins(X.times(coef) - shift).astype(np.float64, copy=False)
         M = M if slack is None else M + slack
-        sums, e = self._exponentials(rows, M, mu)
-        return M, sums._replace(products=rows.group_products(e, X))
+        largest, mass, e = self._exponentials(rows, M, mu)
+        return M, largest, mass, rows.group_products(e, X)
 
     def of_blocks(
-        self, rows: Rows, found: Iterable[tuple[Array, SoftmaxSums]], mu: float
+        self, rows: Rows, found: list[tuple[Array, Array, Array, Array]], mu: float
     ) -> tuple[Weights, Array]:
-        """Weights, and their ``V' X``, from the margins and the sums of all blocks."""
-        margins, parts = zip(*found, strict=True)
-        M, sums = np.concatenate(margins), reduce(SoftmaxSums.merge, parts)
-        factors, rest = self._finished(rows, sums, mu)
-        image = rows.sum_of_groups(sums.products, factors)
+        """Weights, and their ``V' X``, from what is found of all blocks."""
+        margins, *parts = zip(*found, strict=True)
+        M, (largest, mass, products) = np.concatenate(margins), map(np.stack, parts)
+        top = largest.max(axis=0)
+        scale = np.exp(largest - finite(top))
+        factors, rest = self._finished(rows, top, (scale * mass).sum(axis=0), mu)
+        image = rows.sum_of_groups(products, scale * factors)
         M /= -mu
-        M -= rows.expand(finite(sums.largest))
+        M -= rows.expand(finite(top))
         q = rows.weighted(np.exp(M, out=M))
         q *= rows.expand(factors)
-        return Weights(q, *rest), image.astype(np.float64, copy=False)
+        return Weights(q, *rest), image
 
 
 def finite(largest: Array) -> Array:

@@ -173,23 +173,36 @@ class Rows(ABC):
         return self._reduced(np.add, values, 0.0)
 
     def group_products(self, q: Array, X: Any) -> Array:
-        """``q' X`` over the examples of each class, of a Matrix X; of weights without groups,
-        ``V' X`` for their coefficients V. See ``sum_of_groups``.
+        """``q' X`` over the examples of each group, of a Matrix X, of shape (k, k, d); of weights
+        without groups, ``V' X`` for their coefficients V. See ``sum_of_groups``.
         """
         if not self.balanced:
             return X.adjoint(self.adjoint(q).astype(X.dtype, copy=False))
         q = q.astype(X.dtype, copy=False)
+        products = np.zeros((self.n_classes, self.n_classes, X.shape[1]), X.dtype)
         if q.ndim == 1:  # two products with all examples are quicker than two copies
-            return np.stack([X.adjoint(q * (self.codes == c)) for c in range(self.n_classes)])
-        products = np.zeros((self.n_classes, *q.shape[1:], X.shape[1]), X.dtype)
+            for c in range(self.n_classes):
+                products[c, 1 - c] = X.adjoint(q * (self.codes == c))
+            return products
         order, present, starts = self._sorted
         for c, mine in zip(present, np.split(order, starts[1:]), strict=True):
             products[c] = X[mine].adjoint(q[mine])
         return products
 
-    @abstractmethod
     def sum_of_groups(self, products: Array, factors: Array) -> Array:
-        """``V' X`` of all weights, where those of each group are multiplied by its factor."""
+        """``V' X`` of weights of which those of each group are multiplied by a factor.
+
+        Parameters
+        ----------
+        products : ndarray of shape (n_blocks, k, k, d) or (n_blocks, ..., d)
+            From ``group_products``.
+        factors : ndarray of shape (n_blocks, n_offsets, n_offsets)
+        """
+        if not self.balanced:
+            return np.tensordot(factors[:, 0, 0], products, 1)
+        groups = np.einsum("bcj,bcjd->cjd", factors, products)
+        moved = groups.sum(axis=1) - groups.sum(axis=0)
+        return moved[1] if len(self.shape) == 1 else np.sqrt(0.5) * moved
 
     # Intercepts.
 
@@ -255,11 +268,6 @@ class BinaryRows(Rows):
     def table(self, reduced: Array, diagonal: float) -> Array:
         return np.array([[diagonal, reduced[0]], [reduced[1], diagonal]])
 
-    def sum_of_groups(self, products: Array, factors: Array) -> Array:
-        if not self.balanced:
-            return factors[0, 0] * products
-        return factors[1, 0] * products[1] - factors[0, 1] * products[0]
-
     def score_offsets(self, beta: Array) -> Array | float:
         return float(beta[1] - beta[0]) if self.balanced else 0.0
 
@@ -318,12 +326,6 @@ class MulticlassRows(Rows):
 
     def table(self, reduced: Array, diagonal: float) -> Array:
         return reduced
-
-    def sum_of_groups(self, products: Array, factors: Array) -> Array:
-        if not self.balanced:
-            return factors[0, 0] * products
-        groups = factors[:, :, None] * products
-        return np.sqrt(0.5) * (groups.sum(axis=1) - groups.sum(axis=0))
 
     def score_offsets(self, beta: Array) -> Array | float:
         return np.sqrt(2.0) * beta if self.balanced else np.zeros(self.n_classes)

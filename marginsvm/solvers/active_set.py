@@ -263,13 +263,11 @@ def pivoting_by_products(
 
 def _on_face(qp: QuadraticProgram, face: Array, x: Array, precision: float) -> tuple[Array, float]:
     """Weights of the face under which its rows have margin 1, by conjugate gradients; and b."""
-    y, ridge, mean = qp.sign[face], qp.ridge[face], qp.examples.mean
-    diagonal = ridge + qp.examples.squared_norms[face] + 1e-300
-    X = qp.examples.rows(face)  # with their mean, which moves b alone, as v balances
-    transposed = X.T
+    examples, y, ridge = qp.examples.take(face), qp.sign[face], qp.ridge[face]
+    diagonal = ridge + examples.squared_norms + 1e-300
 
     def product(v: Array) -> Array:
-        return np.asarray(y * (X @ (transposed @ (y * v))) + ridge * v)
+        return y * examples.scores(examples.combine((y * v)[:, None]))[:, 0] + ridge * v
 
     def balanced(r: Array) -> Array:
         if qp.intercept:
@@ -280,5 +278,4 @@ def _on_face(qp: QuadraticProgram, face: Array, x: Array, precision: float) -> t
     size = precision * float(np.sqrt(balanced(np.ones(len(face))).sum()))
     with np.errstate(over="ignore", invalid="ignore"):  # rows that overlap have no solution
         x, r = conjugate_gradients(product, balanced, x, 1.0 - product(x), size, PRODUCTS)
-    b = float((y * r).mean()) if qp.intercept else 0.0
-    return x, b if mean is None else b + float(mean @ (transposed @ (y * x)))
+    return x, float((y * r).mean()) if qp.intercept else 0.0

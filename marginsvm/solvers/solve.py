@@ -87,8 +87,7 @@ def methods(qp: QuadraticProgram) -> list[Method]:
         return first if small else [newton]
     if examples.sparse and several:  # epochs cost what X stores
         return [dual_cd, *(first if hinge else last)]
-    if examples.sparse and not tube and (d > n or (hard and side > SIDE)):
-        # so do products, and most rows are known soon
+    if examples.sparse and not tube and d > n:  # so do products, and most rows are known soon
         return [dual_cd, *([] if hinge else [pivoting_by_products]), *last]
     if examples.sparse and not tube and hard:
         return [ten_epochs, active_set, *first]
