@@ -146,16 +146,6 @@ def test_no_weights_move_a_hard_margin(cls, rng):
             np.testing.assert_allclose(clf.margin_, same_data.margin_, rtol=1e-2)
 
 
-def test_the_exact_margin_is_the_same_to_all_digits(rng):
-    X, y = separable(rng)
-    plain, heavy = (
-        MaxMarginClassifier(class_weight=w).fit(X, y) for w in (None, {0: 100.0, 1: 0.5})
-    )
-    assert heavy.status_ == plain.status_ == "certified"
-    np.testing.assert_allclose(heavy.margin_, plain.margin_, rtol=1e-6)
-    np.testing.assert_allclose(heavy.coef_, plain.coef_, rtol=1e-4, atol=1e-6)
-
-
 @each
 def test_where_nothing_separates_the_heavy_class_is_right(cls, rng):
     X, y = overlapping(rng, n=120)

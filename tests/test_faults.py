@@ -14,7 +14,7 @@ import joblib
 import numpy as np
 import pytest
 from helpers.battery import each
-from helpers.estimators import ENDLESS, bits, everything, fit, make, overlapping, quiet
+from helpers.estimators import ENDLESS, AtRound, bits, everything, fit, make, overlapping, quiet
 from sklearn.base import clone
 
 from marginsvm import DualLpRegressor, MomentumMarginClassifier, check_certificate
@@ -98,28 +98,12 @@ def test_a_handler_that_does_not_raise_is_called_and_the_fit_goes_on(rng):
     assert (estimator.status_, estimator.n_iter_) == ("max_iter", 5)
 
 
-class OnRound:
-    """A callback that does something at the end of a round."""
-
-    def __init__(self, number, act):
-        self.number, self.act = number, act
-
-    def setup(self, estimator, context):
-        pass
-
-    on_fit_task_begin = teardown = setup
-
-    def on_fit_task_end(self, estimator, context):
-        if context.task_name == "round" and context.task_id + 1 == self.number:
-            self.act()
-
-
 @pytest.mark.callbacks
 def test_interrupts_of_a_fit_within_a_fit(rng):
     X, y = overlapping(rng)
     inner, outer = (make(MomentumMarginClassifier, C=1.0, **ENDLESS) for _ in range(2))
-    inner.set_callbacks(OnRound(3, lambda: signal.raise_signal(signal.SIGINT)))
-    outer.set_callbacks(OnRound(2, lambda: inner.fit(X, y)))
+    inner.set_callbacks(AtRound(3, lambda: signal.raise_signal(signal.SIGINT)))
+    outer.set_callbacks(AtRound(2, lambda: inner.fit(X, y)))
     with pytest.raises(KeyboardInterrupt):
         outer.fit(X, y)
     for estimator, n_iter in ((inner, 3), (outer, 2)):
@@ -150,7 +134,7 @@ def test_interrupts_of_a_regressor(rng):
     X = rng.standard_normal((60, 20))
     y = X @ rng.standard_normal(20) + 0.1 * rng.standard_normal(60)
     whole = DualLpRegressor(epsilon=0.3, random_state=0).fit(X, y)
-    stopped = clone(whole).set_callbacks(OnRound(5, lambda: signal.raise_signal(signal.SIGINT)))
+    stopped = clone(whole).set_callbacks(AtRound(5, lambda: signal.raise_signal(signal.SIGINT)))
     with pytest.raises(KeyboardInterrupt):
         stopped.fit(X, y)
     assert (stopped.status_, stopped.n_iter_) == ("interrupted", 5)
@@ -166,7 +150,7 @@ def test_interrupts_of_fits_to_blocks(rng):
     with quiet():
         whole = make(MomentumMarginClassifier, C=1.0, max_iter=9, **ENDLESS).fit_blocks(blocks)
         stopped = make(MomentumMarginClassifier, C=1.0, max_iter=9, **ENDLESS)
-        stopped.set_callbacks(OnRound(5, lambda: signal.raise_signal(signal.SIGINT)))
+        stopped.set_callbacks(AtRound(5, lambda: signal.raise_signal(signal.SIGINT)))
         with pytest.raises(KeyboardInterrupt):
             stopped.fit_blocks(blocks)
         assert (stopped.status_, stopped.n_iter_) == ("interrupted", 5)

@@ -368,6 +368,14 @@ def test_a_search_warns_once_of_each_cause(rng):
     assert len({str(warning.message) for warning in caught}) == 1
 
 
+def test_the_warning_says_what_happened_what_is_left_and_what_to_do(rng):
+    X, y = overlapping(rng, n=900, d=5)
+    X += 0.5 * y[:, None]
+    text = warning_of(MaxMarginClassifier(), X, y)
+    facts = ["classes overlap: no predictor separates", "The model is the limit", "C < inf gives"]
+    assert sorted(facts, key=text.index) == facts
+
+
 def test_printed_bounds_are_bounds():
     """To few digits, a lower one is rounded down, and an upper one up."""
     rng = np.random.default_rng(0)

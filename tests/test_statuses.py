@@ -1,12 +1,19 @@
 """How a fit ends: its status agrees with its gap, and no margin is called none for its size."""
 
-import warnings
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.battery import each, slow
-from helpers.estimators import DETECTORS, ESTIMATORS, REGRESSORS, fit, make, overlapping, separable
+from helpers.estimators import (
+    DETECTORS,
+    ESTIMATORS,
+    REGRESSORS,
+    AtRound,
+    fit,
+    make,
+    overlapping,
+    separable,
+)
 from helpers.pairwise import pairwise
 from scipy.optimize import minimize
 from sklearn.datasets import load_breast_cancer
@@ -51,29 +58,12 @@ def test_statuses_and_gaps_agree(cls, kind, C, rng):
             assert agree(fit(estimator, X, *() if cls in DETECTORS else (y,)))
 
 
-class StopAfter:
-    """A callback that tells a fit to stop."""
-
-    max_propagation_depth = None
-
-    def __init__(self, n):
-        self.n = n
-
-    def setup(self, estimator, context):
-        pass
-
-    on_fit_task_begin = teardown = setup
-
-    def on_fit_task_end(self, estimator, context, **found):
-        return context.task_name == "round" and context.task_id + 1 == self.n
-
-
 @pytest.mark.callbacks
 @pytest.mark.parametrize("cls", ALL, ids=lambda cls: cls.__name__)
 def test_a_fit_is_not_called_stopped_that_has_reached_tol(cls, rng):
     X, y = overlapping(rng)
     for n in (2, 15, 60):
-        estimator = make(cls, C=1.0, tol=0.1, accelerated=False).set_callbacks(StopAfter(n))
+        estimator = make(cls, C=1.0, tol=0.1, accelerated=False).set_callbacks(AtRound(n))
         assert agree(fit(estimator, X, *() if cls in DETECTORS else (y,)))
 
 
@@ -264,19 +254,3 @@ def test_more_than_two_classes_have_such_a_model(kernel, rng):
     clf = fit(MaxMarginClassifier(kernel=kernel, gamma=0.1), X, y)
     assert clf.separable_ is False
     assert clf.score(X, y) > 0.85
-
-
-def warning_of(clf, X, y):
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        clf.fit(X, y)
-    (warning,) = caught
-    return str(warning.message)
-
-
-def test_the_warning_says_what_happened_what_is_left_and_what_to_do(rng):
-    X, y = overlapping(rng, n=900, d=5)
-    X += 0.5 * y[:, None]
-    text = warning_of(MaxMarginClassifier(), X, y)
-    facts = ["classes overlap: no predictor separates", "The model is the limit", "C < inf gives"]
-    assert sorted(facts, key=text.index) == facts

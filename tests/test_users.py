@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 import sklearn
 from helpers.battery import each, each_and_toy
-from helpers.estimators import ENDLESS, fit, make, overlapping, quiet, separable
+from helpers.estimators import ENDLESS, AtRound, fit, make, overlapping, quiet, separable
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
@@ -127,43 +127,18 @@ def test_metadata_routing(cls, rng):
     assert search.best_score_ > 0.5
 
 
-class StopAfter:
-    """An early-stopping callback: tells the fit to stop, and keeps what it was shown."""
-
-    max_propagation_depth = None
-
-    def __init__(self, n):
-        self.n = n
-        self.seen = []
-
-    def setup(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context):
-        pass
-
-    def on_fit_task_end(self, estimator, context, *, X, y, fitted_estimator):
-        if context.task_name == "round" and context.task_id + 1 == self.n:
-            self.seen.append(fitted_estimator.score(X, y))
-            return True
-        return False
-
-    def teardown(self, estimator, context):
-        pass
-
-
 @pytest.mark.callbacks
 @each_and_toy
 def test_callbacks_stop_a_fit(cls, rng):
     X, y = overlapping(rng)
-    callback = StopAfter(3)
+    callback, seen = AtRound(3, lambda: seen.append(callback.found[2].score(X, y)) is None), []
     estimator = make(cls, C=1.0, **ENDLESS).set_callbacks(callback).fit(X, y)
     assert estimator.status_ == "stopped"
     assert estimator.n_iter_ == 3
-    assert len(callback.seen) == 1
+    assert len(seen) == 1
     assert check_certificate(estimator, X, y)
     search = GridSearchCV(make(cls, C=1.0, **ENDLESS), {"fit_intercept": [True, False]}, cv=2)
-    search.set_callbacks(StopAfter(4)).fit(X, y)
+    search.set_callbacks(AtRound(4)).fit(X, y)
     assert search.best_estimator_.n_iter_ == 4
 
 

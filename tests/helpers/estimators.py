@@ -116,3 +116,21 @@ def sections_of(docstring):
     """Sections of a numpydoc docstring; with an older scikit-learn, the test is skipped."""
     docscrape = pytest.importorskip("sklearn.externals._numpydoc.docscrape")
     return docscrape.NumpyDocString(docstring)
+
+
+class AtRound:
+    """A callback that acts at the end of a round: a fit stops if the answer is True."""
+
+    max_propagation_depth = None
+
+    def __init__(self, number, act=lambda: True):
+        self.number, self.act = number, act
+
+    def setup(self, estimator, context):
+        """Nothing is set up."""
+
+    on_fit_task_begin = teardown = setup
+
+    def on_fit_task_end(self, estimator, context, *, X=None, y=None, fitted_estimator=None):
+        self.found = X, y, fitted_estimator
+        return context.task_name == "round" and context.task_id + 1 == self.number and self.act()
