@@ -39,11 +39,9 @@ from marginsvm.problem.quadratic_program import QuadraticProgram
 FLOATS = Floats()
 # Part of an upper bound of a share that weights keep to, so that sums of bounds may be rounded.
 BELOW = 1.0 - 2.0**-44
-# Norm of what weights combine to (in radii) above which fewer rows are tried before them.
+# Norm of what weights combine to (in radii) above which fewer rows are tried before them and, where
+# least squares find no shorter combination, no weights after these.
 ROUGH = 1e-9
-# The same above which nonnegative least squares, the shortest combination of rows, shows that rows
-# do not cancel.
-APART = 1e-5
 SAME_LENGTH = 1e-12  # difference of squared norms, relative to the largest, that is rounding
 # Numbers of rows that are written out in search of weights under which they cancel; features with
 # which NNLS takes seconds; and the price of weights that do not balance, in that search.
@@ -275,7 +273,7 @@ def _candidates(qp: QuadraticProgram, alpha: Array) -> Iterator[Array]:
             yield found
         found = on_few_rows(qp, alpha)
         if found is not None:
-            if qp.by_margins and float(dual(qp, found, FLOATS).length) > APART * float(found.sum()):
+            if qp.by_margins and float(dual(qp, found, FLOATS).length) > ROUGH * float(found.sum()):
                 return  # no weights of these rows come nearer to 0
             yield found
     if rough:
