@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import StrOptions
 
 from marginsvm.estimators.dual_state import DualStateMixin
-from marginsvm.estimators.exact import Exact, solved
+from marginsvm.estimators.exact import ExactMixin
 from marginsvm.estimators.parameters import (
     CommonParameters,
     KernelParameters,
@@ -19,12 +18,11 @@ from marginsvm.estimators.parameters import (
     with_parameters,
 )
 from marginsvm.estimators.results import Fitted
-from marginsvm.fit import Stopping
 
 
 @with_parameters
 class MaxMarginClassifier(
-    SignParameters, CommonParameters, KernelParameters, DualStateMixin, BaseEstimator
+    SignParameters, CommonParameters, KernelParameters, ExactMixin, DualStateMixin, BaseEstimator
 ):
     """Maximum-margin classifier by the exact solver: the recommended estimator.
 
@@ -100,15 +98,6 @@ class MaxMarginClassifier(
     loss: str = parameter(StrOptions({"squared_hinge", "hinge"}), default="squared_hinge")
     tol: float = 1e-6
     max_iter: int = 200
-
-    _widens_kernels = True
-    _run = staticmethod(solved)
-
-    def _algorithm(self) -> Exact:
-        return Exact(self.tol)
-
-    def _stopping(self) -> Stopping:
-        return replace(super()._stopping(), negligible=None)
 
     def _own_results(self, fitted: Fitted) -> dict[str, Any]:
         proof, found = fitted.proof, {}

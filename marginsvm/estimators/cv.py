@@ -44,8 +44,8 @@ from marginsvm.estimators.path import (
     costs_in_order,
     gammas_in_order,
 )
-from marginsvm.estimators.results import PredictorMixin
-from marginsvm.estimators.training_data import TrainingData, kernel_with, training_data
+from marginsvm.estimators.results import PredictorMixin, publish
+from marginsvm.estimators.training_data import kernel_with, training_data
 from marginsvm.problem.matrix import canonical
 
 # Parameters that are those of the single fits as well, and those of the fit to all examples.
@@ -194,80 +194,66 @@ class MaxMarginClassifierCV(
         ValueError
             If the data or a parameter cannot be used; the message says what to do.
         """
-        _raise_for_params(params, self, "fit")
-        refuse_foreign(type(self).__name__, X)
-        model = MaxMarginClassifier(**{name: getattr(self, name) for name in SHARED})
-        training = training_data(model, X, y, sample_weight)  # all that can be wrong with the data
-        found = self._searched(model, training, X, y, sample_weight, params)
-        if self.refit:
-            own = {"C": found["C_"], **{name: getattr(self, name) for name in OWN}}
-            own |= {} if self.gammas is None else {"gamma": found["gamma_"]}
-            best = model.set_params(**own).fit(X, y, sample_weight=sample_weight)
-            fitted = {name: value for name, value in vars(best).items() if name.endswith("_")}
-            found = {**fitted, "_gamma": best._gamma, **found, "best_estimator_": best}
-        others = {name: value for name, value in vars(self).items() if not name.endswith("_")}
-        self.__dict__ = {**others, **found}
-        return self
-
-    def _searched(
-        self,
-        model: MaxMarginClassifier,
-        training: TrainingData,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        params: dict[str, Any],
-    ) -> dict[str, Any]:
-        """Fitted attributes that say which C is best."""
         from sklearn.model_selection import check_cv  # takes a tenth of a second
 
-        X, y, weight = _validated(self.kernel, X, y, sample_weight)
-        split, of_scores = self._routed(sample_weight, params)
-        everyone = np.arange(len(y))  # folds may be given as masks
-        cv = check_cv(self.cv, y, classifier=True)
-        splits = [(everyone[train], everyone[test]) for train, test in cv.split(X, y, **split)]
-        model = clone(model).set_params(tol=max(self.tol, FOLD_GAP))
+        _raise_for_params(params, self, "fit")
+        refuse_foreign(type(self).__name__, X)
+        best = MaxMarginClassifier(**{name: getattr(self, name) for name in SHARED})
+        training = training_data(best, X, y, sample_weight)  # all that can be wrong with the data
+        # as arrays, with examples of weight 0
+        things, floats, weight = as_objects(self.kernel, X), [np.float64, np.float32], None
+        Z = check_array(X, accept_sparse="csr", dtype=floats) if things is None else things
+        if sample_weight is not None:
+            weight = _check_sample_weight(sample_weight, Z, dtype=np.float64)
+        Z, t = canonical(Z), column_or_1d(y)
+        split, of_scores = {}, {} if sample_weight is None else {"sample_weight": sample_weight}
+        if _routing_enabled():
+            routed = process_routing(self, "fit", sample_weight=sample_weight, **params)
+            split, of_scores = dict(routed.splitter.split), dict(routed.scorer.score)
+        everyone = np.arange(len(t))  # folds may be given as masks
+        cv = check_cv(self.cv, t, classifier=True)
+        splits = [(everyone[train], everyone[test]) for train, test in cv.split(Z, t, **split)]
+        model = clone(best).set_params(tol=max(self.tol, FOLD_GAP))
         if self.class_weight != "balanced":  # which each fold is by itself
-            weight = class_weighted(self.class_weight, y, weight)
+            weight = class_weighted(self.class_weight, t, weight)
             model.set_params(class_weight=None)
-        _check_folds([train for train, _ in splits], y, weight)
+        _check_folds([train for train, _ in splits], t, weight)
         gammas = [training.kernel.gamma] if self.gammas is None else gammas_in_order(self)
         scorer = self.scoring and get_scorer(self.scoring)
-        Cs, found = [], []
+        Cs, in_folds = [], []
         for gamma in gammas:
-            kernel, data = kernel_with(training.spec, gamma) if gamma else training.kernel, X
+            kernel, data = kernel_with(training.spec, gamma) if gamma else training.kernel, Z
             model.set_params(kernel=self.kernel, gamma=gamma or self.gamma)
             Cs.append(costs_in_order(self.Cs, model, replace(training, kernel=kernel)))
-            if self.kernel not in ("linear", "precomputed") and len(y) <= MAX_EXAMPLES:
-                data = kernel(X, X)
+            if self.kernel not in ("linear", "precomputed") and len(t) <= MAX_EXAMPLES:
+                data = kernel(Z, Z)
                 model.set_params(kernel="precomputed", kernel_params=None)
-            work = delayed(partial(_scored, clone(model), data, y, weight, Cs[-1], scorer))
+            work = delayed(partial(_scored, clone(model), data, t, weight, Cs[-1], scorer))
             with warnings.catch_warnings():  # of the fit to all examples only
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 folds = Parallel(n_jobs=self.n_jobs)(
-                    work(train, test, _check_method_params(y, of_scores, test))
+                    work(train, test, _check_method_params(t, of_scores, test))
                     for train, test in splits
                 )
-            found.append(folds)
-        scores, gaps = np.array(found).transpose(2, 1, 0, 3)
-        costs = np.array(Cs)
-        mean = np.nanmean(scores, axis=0)
+            in_folds.append(folds)
+        scores, gaps = np.array(in_folds).transpose(2, 1, 0, 3)
+        costs, mean = np.array(Cs), np.nanmean(scores, axis=0)
         i, j = np.unravel_index(int(np.nanargmax(mean)), mean.shape)
-        chosen: dict[str, Any] = {"C_": float(costs[i, j]), "best_score_": float(mean[i, j])}
+        found = {**training.features, "classes_": training.classes, "C_": float(costs[i, j])}
+        found["best_score_"] = float(mean[i, j])
         if self.gammas is None:
             costs, scores, gaps = costs[0], scores[:, 0], gaps[:, 0]
         else:
-            chosen |= {"gamma_": float(gammas[i]), "gammas_": gammas}
-        chosen |= {"Cs_": costs, "scores_": scores, "fold_gaps_": gaps}
-        return {**training.features, "classes_": training.classes, **chosen}
-
-    def _routed(self, sample_weight: Any, params: dict[str, Any]) -> tuple[dict, dict]:
-        """Parameters for the splitter, and for the scorer."""
-        if _routing_enabled():
-            routed = process_routing(self, "fit", sample_weight=sample_weight, **params)
-            return dict(routed.splitter.split), dict(routed.scorer.score)
-        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-        return {}, weights
+            found |= {"gamma_": float(gammas[i]), "gammas_": gammas}
+            best.set_params(gamma=found["gamma_"])
+        found |= {"Cs_": costs, "scores_": scores, "fold_gaps_": gaps}
+        if self.refit:
+            best.set_params(C=found["C_"], **{name: getattr(self, name) for name in OWN})
+            best.fit(X, y, sample_weight=sample_weight)
+            fitted = {name: value for name, value in vars(best).items() if name.endswith("_")}
+            found = {**fitted, "_gamma": best._gamma, **found, "best_estimator_": best}
+        publish(self, found)
+        return self
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, **score_params: Any) -> float:
         """Score by ``scoring`` on given examples.
@@ -309,16 +295,6 @@ class MaxMarginClassifierCV(
             .add(splitter=self.cv, method_mapping=of_splits)
             .add(scorer=scorer, method_mapping=of_scores)
         )
-
-
-def _validated(kernel: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array | None]:
-    """The data as arrays, with examples of weight 0; that they can be used is known."""
-    things, floats = as_objects(kernel, X), [np.float64, np.float32]
-    X = check_array(X, accept_sparse="csr", dtype=floats) if things is None else things
-    weight = None
-    if sample_weight is not None:
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
-    return canonical(X), column_or_1d(y), weight
 
 
 def _check_folds(parts: list[Array], y: Array, weight: Array | None) -> None:

@@ -29,7 +29,7 @@ from marginsvm.estimators.parameters import (
     ShareParameters,
     constraints_of,
 )
-from marginsvm.estimators.results import Fitted, PredictorMixin
+from marginsvm.estimators.results import Fitted, PredictorMixin, publish
 from marginsvm.estimators.training_data import TrainingData, training_data
 from marginsvm.fit import Algorithm, Progress, Stopping, play
 from marginsvm.fit.confirm import confirm
@@ -150,9 +150,9 @@ class DualState(CallbackSupportMixin):
                     outcome = self._run(algorithm, problem, stopping, follow, resume)
                 except (KeyboardInterrupt, OSError):  # or a failed read: keep what was found
                     if last is not None and last.n_iter:
-                        self._publish(results(last, "interrupted"))
+                        publish(self, results(last, "interrupted"))
                     raise
-                self._publish(results(outcome.progress, outcome.status))
+                publish(self, results(outcome.progress, outcome.status))
                 context.call_on_fit_task_end(estimator=self, X=X, y=y)
             if self.status_ in UNFINISHED:
                 ended = self.certificate_.outcome(self.max_iter, self.tol)
@@ -199,11 +199,6 @@ class DualState(CallbackSupportMixin):
         if last is not None:
             last.confirmed = None  # what was proved holds the examples
         return {**found, "_progress": last}
-
-    def _publish(self, attributes: dict[str, Any]) -> None:
-        """Replace all fitted attributes at once, so that none of an earlier fit stays."""
-        others = {name: value for name, value in vars(self).items() if not name.endswith("_")}
-        self.__dict__ = {**others, **attributes}
 
 
 _shown: set[tuple[str, str, int]] = set()

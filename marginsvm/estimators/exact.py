@@ -345,3 +345,18 @@ class Monitored:
             if status is not None:
                 return status
         return None
+
+
+class ExactMixin:
+    """An estimator that the exact solver fits."""
+
+    _run = staticmethod(solved)
+    _widens_kernels = True
+    tol: float
+    max_iter: int
+
+    def _algorithm(self) -> Algorithm:
+        return Exact(self.tol)
+
+    def _stopping(self) -> Stopping:
+        return Stopping(getattr(self, "stopping", "gap"), self.tol, self.max_iter)

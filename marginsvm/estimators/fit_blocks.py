@@ -139,7 +139,7 @@ def block_data(
     sparse = first.alike["kind of matrix"] == "sparse"
     layout = Layout(sizes, first.features["n_features_in_"], dtype, sparse)
     examples, features = partial(matrix, layout), first.features
-    return TrainingData.of(estimator, examples, len(y), y, weight, features=features)
+    return TrainingData.of(estimator, spec, examples, len(y), y, weight, features=features)
 
 
 def look(name: str, number: int, block: Any, *, targets: bool = False) -> tuple[Any, Seen]:
@@ -151,7 +151,7 @@ def look(name: str, number: int, block: Any, *, targets: bool = False) -> tuple[
             return X, Seen(number, np.empty(0), None, np.dtype(float), {}, {})
         named = type(name, (BaseEstimator,), {})()  # in place of the estimator, which is not sent
         numeric = {"multi_output": True, "y_numeric": True} if targets else {}
-        X, y, features, _ = validated(named, X, y, **numeric)
+        X, y, features, _ = validated(named, ProblemSpec(), X, y, **numeric)
         if not targets:
             check_classification_targets(y)
         if weight is not None:  # they may all be 0: other blocks may have others

@@ -110,7 +110,7 @@ def refuse_foreign(name: str, X: Any) -> None:
         raise TypeError(f"{name} computes with NumPy, but X is {_words(X, place)}: {CONVERT}")
 
 
-def place_of_training(estimator: Any, X: Any) -> Device:
+def place_of_training(estimator: Any, spec: ProblemSpec, X: Any) -> Device:
     """Where an estimator fits these examples.
 
     Raises
@@ -129,7 +129,7 @@ def place_of_training(estimator: Any, X: Any) -> Device:
             f"X is {_words(X, place)}: {CONVERT}, or use MaxMarginClassifier or "
             "MomentumMarginClassifier, whose passes run where X is"
         )
-    if callable(ProblemSpec.of(estimator).kernel):
+    if callable(spec.kernel):
         raise TypeError(
             f"{name}: a callable kernel is given arrays of NumPy, but X is {_words(X, place)}: "
             f"name one of scikit-learn's kernels, or {CONVERT}"
@@ -189,7 +189,7 @@ def as_objects(kernel: Any, X: Any) -> Array | None:
 
 
 def validated(
-    estimator: Any, X: Any, y: Any = None, **how: Any
+    estimator: Any, spec: ProblemSpec, X: Any, y: Any = None, **how: Any
 ) -> tuple[Any, Any, dict[str, Any], Array | None]:
     """Validate X and y; ``how`` are scikit-learn's arguments for it.
 
@@ -202,7 +202,6 @@ def validated(
     signs : ndarray of shape (n_features,) or None
         What ``monotonic_cst`` says of each feature: -1, 0 or 1; None: nothing of any.
     """
-    spec = ProblemSpec.of(estimator)
     if spec.monotonic_cst is not None and spec.kernel != "linear":
         raise ValueError(
             "monotonic_cst is about coefficients of features, which a model with "

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from marginsvm._typing import Array
 from marginsvm.certificate.certificate import StatesMargin
 from marginsvm.estimators.dual_state import DualState
-from marginsvm.estimators.exact import Exact, solved
+from marginsvm.estimators.exact import Exact, ExactMixin
 from marginsvm.estimators.inputs import refuse_foreign
 from marginsvm.estimators.parameters import (
     NamedKernelParameters,
@@ -22,7 +22,7 @@ from marginsvm.estimators.parameters import (
 from marginsvm.estimators.results import FittedOneClass, ScoresMixin
 from marginsvm.estimators.to_sklearn import outlier_detector
 from marginsvm.estimators.training_data import training_data
-from marginsvm.fit import Algorithm, Progress, Stopping
+from marginsvm.fit import Algorithm, Progress
 from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.solvers.solve import FEWEST
@@ -49,6 +49,7 @@ class MaxMarginOutlierDetector(
     ShareParameters,
     NamedKernelParameters,
     StatesMargin,
+    ExactMixin,
     ScoresMixin,
     DualState,
     OutlierMixin,
@@ -146,7 +147,6 @@ class MaxMarginOutlierDetector(
     max_iter: int = 200
 
     _fitted = FittedOneClass
-    _widens_kernels = True
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
@@ -176,13 +176,8 @@ class MaxMarginOutlierDetector(
         """
         return self._fit(training_data(self, X, sample_weight=sample_weight), X, y)
 
-    _run = staticmethod(solved)
-
     def _algorithm(self) -> OneClass:
         return OneClass(self.tol)
-
-    def _stopping(self) -> Stopping:
-        return Stopping(tol=self.tol, max_iter=self.max_iter)
 
     def _advice(
         self, algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress

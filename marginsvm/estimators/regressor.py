@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from marginsvm._typing import Array
 from marginsvm.certificate.certificate import StatesNorm, StatesObjectives
 from marginsvm.estimators.dual_state import DualState
-from marginsvm.estimators.exact import Exact, solved
+from marginsvm.estimators.exact import ExactMixin
 from marginsvm.estimators.fit_blocks import FitsBlocks
 from marginsvm.estimators.inputs import refuse_foreign
 from marginsvm.estimators.parameters import (
@@ -27,7 +27,7 @@ from marginsvm.estimators.parameters import (
 from marginsvm.estimators.results import FittedIntervals, ScoresMixin
 from marginsvm.estimators.to_sklearn import regressor
 from marginsvm.estimators.training_data import training_data
-from marginsvm.fit import Algorithm, Progress, Stopping
+from marginsvm.fit import Algorithm, Progress
 from marginsvm.problem.adapter import KernelMatrixAdapter
 
 
@@ -85,6 +85,7 @@ class MaxMarginRegressor(
     KernelParameters,
     StatesObjectives,
     FitsBlocks,
+    ExactMixin,
     RegressorState,
     BaseEstimator,
 ):
@@ -198,8 +199,6 @@ class MaxMarginRegressor(
     tol: float = 1e-6
     max_iter: int = 200
 
-    _widens_kernels = True
-
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Play rounds until the predictor is certified.
@@ -227,14 +226,6 @@ class MaxMarginRegressor(
             After the round that was interrupted. The best model so far is kept.
         """
         return self._fit(training_data(self, X, y, sample_weight), X, y)
-
-    _run = staticmethod(solved)
-
-    def _algorithm(self) -> Exact:
-        return Exact(self.tol)
-
-    def _stopping(self) -> Stopping:
-        return Stopping(tol=self.tol, max_iter=self.max_iter)
 
     def _advice(
         self, algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress

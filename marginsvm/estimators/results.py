@@ -222,18 +222,13 @@ class FittedIntervals(Fitted):
         """Of each output (units of y)."""
         return np.atleast_1d(self.training.units)
 
-    @property
-    def _apart(self) -> bool:
-        """Whether outputs are problems of their own, each with its objective."""
-        return self.training.spec.outputs_are_apart
-
     def _of_outputs(self, values: Array) -> Any:
         return float(values[0]) if self.training.single else values
 
     def certificate(self, status: str) -> Certificate:
         bounds, unit, radius = self.bounds, self.training.unit, self.problem.radius
         length, proofs, objectives = unit / radius, bounds.proofs, {}
-        if self._apart:
+        if self.training.spec.outputs_are_apart:
             squares = np.square(self._units / radius)
             least = bounds.objective_bounds(bounds.allowed)
             least = np.where([one.refuted for one in proofs], np.inf, least) * squares
@@ -261,7 +256,7 @@ class FittedIntervals(Fitted):
         linear, one = training.kernel.metric == "linear", training.single
         found = self.of_kernel(coef) if not linear else {"coef_": coef[0] if one else coef}
         found |= {"intercept_": intercept, "_is_column": not one}
-        if not self._apart:
+        if not training.spec.outputs_are_apart:
             return {**found, "intercept_": intercept[0] if one else intercept}
         width = np.full(len(units), training.epsilon)  # half of it: given, or the best one
         if self.problem.nu is not None:
@@ -292,6 +287,12 @@ class FittedIntervals(Fitted):
             f"epoch {self.progress.n_iter}: {bound:.6g} <= least norm, norm {norm:.6g}, "
             f"violation {violation:.3g}"
         )
+
+
+def publish(estimator: Any, attributes: dict[str, Any]) -> None:
+    """Replace all fitted attributes at once, so that none of an earlier fit stays."""
+    others = {name: value for name, value in vars(estimator).items() if not name.endswith("_")}
+    estimator.__dict__ = {**others, **attributes}
 
 
 # Predictions.

@@ -115,6 +115,8 @@ class TrainingData:
         Where the examples are, and fitted arrays go.
     wide : bool
         Whether named kernels are kept in float64, whatever the examples are in.
+    name : str
+        Of the estimator, for messages.
     units : ndarray of shape () or (n_outputs,)
         Powers of two, the size of the ends of the intervals of each output (units of y); the same
         for all outputs that have one norm.
@@ -136,6 +138,7 @@ class TrainingData:
     division: Division | None = None
     place: Device = HOST
     wide: bool = False
+    name: str = ""
     units: Any = 1.0
     epsilon: float = 0.0
     single: bool = True
@@ -144,6 +147,7 @@ class TrainingData:
     def of(
         cls,
         estimator: Any,
+        spec: ProblemSpec,
         examples: Callable[[Array], Any],
         n: int,
         y: Array | None,
@@ -155,7 +159,6 @@ class TrainingData:
 
         ``more`` are attributes of it.
         """
-        spec = ProblemSpec.of(estimator)
         labels = y if isinstance(estimator, ClassifierMixin) else None
         if labels is not None:
             weight = class_weighted(spec.class_weight, labels, weight)
@@ -182,7 +185,7 @@ class TrainingData:
         kernel = kernel_on(spec, X, weight)
         if spec.normalize:
             more["division"] = Division.of(kernel, X, with_constant=spec.fit_intercept)
-        more["wide"] = estimator._widens_kernels
+        more |= {"wide": estimator._widens_kernels, "name": type(estimator).__name__}
         return cls(spec, X, rows, kernel, kept, n, **more)
 
     @property
@@ -205,7 +208,7 @@ class TrainingData:
                 problem = LinearAdapter(X, **given)
             except NotFinite:
                 if X.in_memory:
-                    assert_all_finite(self.X, input_name="X")
+                    assert_all_finite(self.X, estimator_name=self.name, input_name="X")
                 raise
         if isinstance(rows, OutputRows):
             return self._of_tubes(problem)
@@ -297,7 +300,7 @@ def training_data(
         isinstance(estimator, kind) for kind in (ClassifierMixin, RegressorMixin)
     )
     if of_labels:
-        place = place_of_training(estimator, X)
+        place = place_of_training(estimator, spec, X)
         y, sample_weight = on_host(y), on_host(sample_weight)
         # a linear adapter that gets all examples refuses non-finite entries when it measures X
         later = spec.kernel == "linear" and not spec.normalize and place is HOST
@@ -311,7 +314,7 @@ def training_data(
         if y is None and bounds is not None:
             y = np.asarray(bounds)[..., 0]
             y = np.where(np.isfinite(y), y, 0.0)
-    X, y, features, signs = validated(estimator, X, y, **how)
+    X, y, features, signs = validated(estimator, spec, X, y, **how)
     if of_labels and y.dtype.kind not in KINDS_OF_CLASSES:
         check_classification_targets(y)
     if of_targets:
@@ -334,7 +337,7 @@ def training_data(
         return part[kept][:, kept] if spec.kernel == "precomputed" else part[kept]
 
     more = {"features": features, "signs": signs, "place": place}
-    return TrainingData.of(estimator, examples, n, y, weight, bounds, **more)
+    return TrainingData.of(estimator, spec, examples, n, y, weight, bounds, **more)
 
 
 def _tubes(spec: ProblemSpec, y: Array, bounds: Any, kept: Array) -> dict[str, Any]:
