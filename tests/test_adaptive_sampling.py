@@ -32,10 +32,7 @@ SCHEDULES = {
         lambda t: np.random.RandomState(t).rand(),
         lambda t: np.random.RandomState(t + 999).rand(),
     ),
-    "random with zeros": (
-        lambda t: 1.0,
-        lambda t: (t % 7 > 0) * np.random.RandomState(t).rand(),
-    ),
+    "random with zeros": (lambda t: 1.0, lambda t: (t % 7 > 0) * np.random.RandomState(t).rand()),
     "one": (lambda t: 1.0, lambda t: 1.0),
 }
 

@@ -15,12 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
 
-from marginsvm import (
-    MaxMarginClassifier,
-    MaxMarginOutlierDetector,
-    SmoothedKernelPerceptron,
-    audit,
-)
+from marginsvm import MaxMarginClassifier, MaxMarginOutlierDetector, SmoothedKernelPerceptron, audit
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

@@ -81,10 +81,7 @@ def test_bounds_bracket_the_optimum(cls, problem, fit_intercept, normalize, C):
 
 
 @pairwise(
-    cls=some_slow(ESTIMATORS),
-    k=[2, slow(3)],
-    fit_intercept=[True, False],
-    kernel=["linear", "rbf"],
+    cls=some_slow(ESTIMATORS), k=[2, slow(3)], fit_intercept=[True, False], kernel=["linear", "rbf"]
 )
 def test_the_check_confirms_honest_fits_and_finds_false_ones(cls, k, fit_intercept, kernel, rng):
     X, y = separable(rng, k=k)

@@ -305,11 +305,7 @@ def test_small_p_approaches_the_l1_margin(rng):
 
 
 @pairwise(
-    k=[2, 3],
-    C=[np.inf, 1.0],
-    p=[1.5, "sparse"],
-    fit_intercept=[True, False],
-    sparse=[True, False],
+    k=[2, 3], C=[np.inf, 1.0], p=[1.5, "sparse"], fit_intercept=[True, False], sparse=[True, False]
 )
 def test_certificates_of_other_norms(k, C, p, fit_intercept, sparse, rng):
     X, y = separable(rng, k=k, d=8)

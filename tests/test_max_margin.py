@@ -391,12 +391,7 @@ def test_real_sets_agree_with_svc_or_the_oracle(name, standardised, shared_data)
 
 @pytest.mark.parametrize(
     ("k", "params"),
-    [
-        (2, {}),
-        (3, {}),
-        (2, {"kernel": "rbf", "gamma": 0.2}),
-        (3, {"kernel": "rbf", "gamma": 0.2}),
-    ],
+    [(2, {}), (3, {}), (2, {"kernel": "rbf", "gamma": 0.2}), (3, {"kernel": "rbf", "gamma": 0.2})],
 )
 def test_another_cost_continues_from_the_last_solution(k, params, rng):
     """Of many rows; the result is certified on its own."""

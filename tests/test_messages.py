@@ -340,10 +340,7 @@ def test_an_intercept_is_not_advised_where_it_is_fitted():
     assert "fit_intercept" not in str(caught.value)
 
 
-KINDS = {
-    "overlapping": overlapping,
-    "separable": partial(separable, d=40, margin=0.05),
-}
+KINDS = {"overlapping": overlapping, "separable": partial(separable, d=40, margin=0.05)}
 
 
 @each

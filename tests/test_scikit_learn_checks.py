@@ -34,11 +34,7 @@ QUICK = [cls for cls in WITH_THE_TOY if is_quick(cls) and cls is not EXACT]
 OTHERS = [cls for cls in WITH_THE_TOY if not is_quick(cls)]
 
 
-@checks(
-    [EXACT()],
-    [cls(max_iter=CHECKED_ROUNDS) for cls in QUICK],
-    expected_failures,
-)
+@checks([EXACT()], [cls(max_iter=CHECKED_ROUNDS) for cls in QUICK], expected_failures)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -110,7 +106,7 @@ DOES_NOT_APPLY = {
         "test_sparse_sparse_oneclasssvm[*-rbf-X_train[02]*",
     ],
     "They compare how examples that are equal share their weight, which is free.": [
-        "test_sparse_sparse_oneclasssvm[*-rbf-X_train3*",
+        "test_sparse_sparse_oneclasssvm[*-rbf-X_train3*"
     ],
     "They give negative weights, which are refused here, or assert SVC's words for it.": [
         "test_svm_negative_sample_weights_mask_all_samples",
@@ -130,7 +126,7 @@ DOES_NOT_APPLY = {
         "test_svm_dual_auto*",
     ],
     "Its kernel of strings is right where both lists are the same only; test_kernels.py has one.": [
-        "test_svm_custom_kernel_not_array_input",
+        "test_svm_custom_kernel_not_array_input"
     ],
     "Its kernel is refused where SVR is surprised: in fit.": ["test_svm_svr_errors"],
     "They are of liblinear's penalised intercept.": [

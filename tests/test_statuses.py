@@ -150,11 +150,7 @@ def with_a_contradiction(rng, kind, k):
     return X, y
 
 
-FORMS = {
-    "dense": lambda X: X,
-    "float32": lambda X: X.astype(np.float32),
-    "CSR": sp.csr_array,
-}
+FORMS = {"dense": lambda X: X, "float32": lambda X: X.astype(np.float32), "CSR": sp.csr_array}
 
 
 @pairwise(
