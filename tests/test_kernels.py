@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from helpers.estimators import fit, separable
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV
 
@@ -137,6 +138,15 @@ def test_examples_may_be_strings(form, loss):
     assert not hasattr(clf, "n_features_in_")
     assert check_certificate(clf, form(WORDS), y)
     assert clf.score(form(WORDS[:3]), y[:3]) == 1.0
+
+
+def test_weights_without_bound_end_smo():
+    """A kernel matrix of rank 1 far from 0, four overlapping classes: the dual is unbounded."""
+    x = 24.7 + 2e-4 * np.array([4, 4, 8, 0, 4, 10, 6, 8, 10, 6, 8, 8])
+    y = [0, 1, 2, 3, 0, 2, 0, 0, 0, 3, 0, 0]
+    with pytest.warns(ConvergenceWarning):
+        clf = MaxMarginClassifier(kernel="precomputed", loss="hinge").fit(np.outer(x, x), y)
+    assert clf.separable_ is not True  # 4 is of two classes
 
 
 def test_examples_may_be_any_objects():

@@ -521,6 +521,8 @@ def smo(
         some, solved = kind.ascend(K, work, alpha, F.T, precision * scale)
         alpha = alpha.copy()
         alpha[work] = some
+        if not np.isfinite(alpha).all():  # the dual is unbounded
+            return progress.solution()
         if qp.codes is not None:  # intercepts as multipliers leave it nearly balanced
             alpha = qp.feasible(alpha) * (float(alpha.sum()) if unit else 1.0)
         _add(cache, qp.coefficients(alpha - before), F)
