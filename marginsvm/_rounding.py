@@ -51,11 +51,6 @@ def additions(n: int, chain: int = CHAIN) -> int:
     return min(n, chain) + 2 * (n // chain)
 
 
-def extended(n: int) -> float:
-    """Relative error of sums of n products in extended precision."""
-    return 0.51 * float(np.finfo(Extended).eps) * (n + 8)
-
-
 def product(A: Array, B: Array, chain: int = CHAIN) -> Array:
     """``A @ B`` in short chains; nearly as fast."""
     n = A.shape[-1]

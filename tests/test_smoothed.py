@@ -22,7 +22,7 @@ from marginsvm import (
     VonNeumannClassifier,
 )
 from marginsvm.problem.adapter import GramAdapter, LinearAdapter
-from marginsvm.problem.responses import euclidean
+from marginsvm.problem.responses import Euclidean
 from marginsvm.problem.rows import make_rows
 
 
@@ -145,7 +145,7 @@ def test_projection_is_ramdas(rng):
     rows = make_rows(np.arange(n) % 2, 2, balanced=False)
     for scale in (1e-3, 0.1, 10.0):
         q, Ga = rng.dirichlet(np.ones(n)), scale * rng.standard_normal(n)
-        p = euclidean(rows, Ga, mu=1.0 / n, centre=q).q  # the paper's mu is 1
+        p = Euclidean(q).respond(rows, Ga, 1.0 / n).q  # the paper's mu is 1
         v = q - Ga
         threshold = (v - p)[p > 0]
         np.testing.assert_allclose(threshold, threshold[0], atol=1e-12)

@@ -334,9 +334,10 @@ class KernelMatrixAdapter(ABC):
         weights = np.ones(1) if self.rows.weights is None else self.rows.weights
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             longest = float((squared + 0.5 / (C * np.minimum(weights, 1.0))).max())
-        short = (
-            longest < LARGEST_NORM**-2 and 0.0 < self._largest_entry(examples) < 1 / LARGEST_NORM
-        )
+        short = longest < LARGEST_NORM**-2
+        if short:  # unless all rows are zero
+            entry = longest**0.5 if examples.d is None else unit + float(examples.spread.max())
+            short = 0.0 < entry < 1 / LARGEST_NORM
         if short or not longest < LARGEST_NORM**2:
             raise ValueError(
                 f"the squared norms of the examples (and 1 / 2C) come to {longest:.3g}, with which "
@@ -358,11 +359,6 @@ class KernelMatrixAdapter(ABC):
             weights = np.ones(1) if self.rows.weights is None else self.rows.weights
             ridge = 0.5 / C / self.radius / (weights * self.radius)
             self.ridge = np.broadcast_to(self.rows.per_example(ridge), self.rows.shape)
-
-    @staticmethod
-    @abstractmethod
-    def _largest_entry(examples: Any) -> float:
-        """Largest absolute value of a feature, called where squared norms may have vanished."""
 
     # What differs between features and kernels.
 
@@ -632,11 +628,6 @@ class LinearAdapter(KernelMatrixAdapter):
         super()._take_units(examples, squared, radius)
         self.design, self.precision = self.examples, np.dtype(examples.X.dtype)
 
-    @staticmethod
-    def _largest_entry(examples: Design) -> float:
-        ends = examples.X.each(lambda X: max(float(np.abs(end).max()) for end in X.ends()))
-        return max(ends)
-
     @property
     def image_shape(self) -> tuple[int, ...]:
         return (*self.rows.score_shape[1:], self.examples.d)
@@ -808,10 +799,6 @@ class GramAdapter(KernelMatrixAdapter):
         squared = np.maximum(squared, 0.0) + constant**2
         super().__init__(gram, rows, C, norm, squared, highest)
         self.precision = gram.dtype
-
-    @staticmethod
-    def _largest_entry(examples: Gram) -> float:
-        return float(np.sqrt(np.abs(examples.diagonal).max()))
 
     @property
     def image_shape(self) -> tuple[int, ...]:

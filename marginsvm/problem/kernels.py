@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass, field
-from math import comb
 from typing import Any, Self
 
 import numpy as np
@@ -92,10 +91,6 @@ class Kernel:
         """Whether values are known to be inner products, whatever the examples are."""
         return self.of_products and (self.metric == "rbf" or self.coef0 >= 0.0)
 
-    def dimensions(self, d: int) -> float:
-        """Of the feature space: monomials in d features; of others than polynomials, infinite."""
-        return float(comb(d + self.power, d)) if self.power else np.inf
-
     def of(self, G: Array) -> Array:
         """Values from arguments, which are overwritten, see ``Products``."""
         if self.metric == "rbf":
@@ -148,10 +143,10 @@ def variance_of(X: Matrix, weights: Array | None) -> float:
     n, d = X.shape
     share = np.ones(n) if weights is None else weights
     share = share / (share.sum() * d)
-    centre, zeros = 0.0, d - np.diff(X.array.indptr) if X.sparse else np.zeros(n)
+    centre, zeros = np.float64(0.0), d - np.diff(X.array.indptr) if X.sparse else np.zeros(n)
     for _ in range(2):  # the second time, what rounding has left
         sums = X.about(np.full(d, centre)).times(np.ones(d))
-        centre += float(share @ (sums - zeros * centre))
+        centre += share @ (sums - zeros * centre)
     squares = X.about(np.full(d, centre)).squared_norms(LpNorm(), None)
     return float(share @ (squares + zeros * centre**2))
 
@@ -226,15 +221,6 @@ class Products:
             return Z
         squared = Z.squared_norms(LpNorm(), None)
         return Z.extended(np.column_stack([np.ones(len(squared)), -0.5 * squared]))
-
-    @property
-    def squared_lengths(self) -> Array | None:
-        """Of the vectors s of the Gaussian kernel; None: there are none."""
-        if not self.gaussian or self.by_differences:
-            return None
-        last = np.zeros(self.examples.shape[1])
-        last[-1] = -2.0
-        return self.examples.times(last)
 
     def arguments(self, some: Matrix, others: Matrix) -> Array:
         """Arguments of the kernel for all pairs, in the precision of the others."""

@@ -90,11 +90,10 @@ class LpNorm:
         return top**2 * ((X / top) ** self.q).sum(axis=1) ** (2.0 / self.q)
 
     def squared_lengths_of_csr(self, X: Any) -> Array:
-        """The same of a CSR matrix."""
+        """The same of a CSR matrix without duplicate entries."""
         if self.p == 2.0:
             return _sums_of_squares(X)
         X = abs(X).astype(np.float64)
-        X.sum_duplicates()
         top = np.float64(X.max()) or np.float64(1.0)
         powers = (X / top).power(self.q).sum(axis=1)
         return top**2 * np.asarray(powers).ravel() ** (2.0 / self.q)
@@ -105,7 +104,7 @@ class LpNorm:
         Where a row has no entry, the difference is the mean's entry. So the norm of the mean is
         counted, less its share in the columns where the row has entries, rounded up.
         """
-        X, length = _canonical(X), self.dual.length(mean)
+        length = self.dual.length(mean)
         if length == 0.0:
             return self.squared_lengths_of_csr(X)
         shares = (np.abs(mean) / length) ** self.q
@@ -152,22 +151,12 @@ class SignedNorm(LpNorm):
 
 def _sums_of_squares(X: Any) -> Array:
     """Squared lengths of the rows of a CSR matrix, without the checks of ``X.multiply(X)``."""
-    X = _canonical(X)
     nonempty = np.flatnonzero(np.diff(X.indptr))
     squared = np.zeros(X.shape[0])
     if len(nonempty):
         squares = np.square(X.data[: X.indptr[-1]], dtype=np.float64)
         squared[nonempty] = np.add.reduceat(squares, X.indptr[nonempty])
     return squared
-
-
-def _canonical(X: Any) -> Any:
-    """The same CSR matrix without duplicate entries, which stand for their sum."""
-    if X.has_canonical_format:
-        return X
-    X = X.copy()
-    X.sum_duplicates()
-    return X
 
 
 def _gradient(u: Array, r: float) -> Array:

@@ -303,12 +303,7 @@ class Euclidean(Response):
         smallest = rows.min_margin(rows.group_min(margins))
         return Weights(q / q.sum(), 1.0, smallest, beta, -smallest, 1.0)
 
-    def __call__(
-        self, rows: Rows, margins: Array, mu: float = 1.0, centre: Array | None = None
-    ) -> Weights:
-        """``Euclidean(centre).respond``."""
-        response = self if centre is None else Euclidean(centre)
-        return response.respond(rows, margins, mu)
+    __call__ = respond
 
     @staticmethod
     def _offsets(rows: Rows, t: Array, density: float | Array) -> tuple[float, Array]:
@@ -392,11 +387,7 @@ class WorstRow(Response):
         smallest = rows.min_margin(low)
         return Weights(q, 1.0, smallest, rows.best_offsets(low), -smallest, 1.0)
 
-    def __call__(
-        self, rows: Rows, margins: Array, mu: float = 0.0, *, first: bool = False
-    ) -> Weights:
-        """``WorstRow(first).respond``."""
-        return WorstRow(first or self.first).respond(rows, margins, mu)
+    __call__ = respond
 
 
 softmax, logistic, euclidean, worst_row = Softmax(), Logistic(), Euclidean(), WorstRow()

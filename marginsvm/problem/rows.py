@@ -60,7 +60,8 @@ class Rows(ABC):
         other = copy(self)
         other.codes = self.codes[index]
         other.weights = None if self.weights is None else self.weights[index]
-        vars(other).pop("_sorted", None)
+        for computed in ("_sorted", "y"):
+            vars(other).pop(computed, None)
         return other
 
     @property
@@ -137,10 +138,6 @@ class Rows(ABC):
     @abstractmethod
     def expand(self, table: Array) -> Array | float:
         """For each row the table's entry of its group; broadcasts against the rows."""
-
-    @abstractmethod
-    def group(self, row_ids: Array) -> Array:
-        """Number of the group of each row that is given by its flat index."""
 
     @abstractmethod
     def table(self, reduced: Array, diagonal: float) -> Array:
@@ -235,11 +232,6 @@ class BinaryRows(Rows):
         """Signs of the examples, which broadcast against the rows."""
         return np.where(self.codes == 1, 1.0, -1.0)
 
-    def __getitem__(self, index: Any) -> Self:
-        other = super().__getitem__(index)
-        vars(other).pop("y", None)
-        return other
-
     @property
     def shape(self) -> tuple[int, ...]:
         return (self.codes.size,)
@@ -261,9 +253,6 @@ class BinaryRows(Rows):
         if not self.balanced:
             return table[0, 0]
         return np.array([table[0, 1], table[1, 0]]).take(self.codes)
-
-    def group(self, row_ids: Array) -> Array:
-        return self.codes[row_ids]
 
     def table(self, reduced: Array, diagonal: float) -> Array:
         return np.array([[diagonal, reduced[0]], [reduced[1], diagonal]])
@@ -320,10 +309,6 @@ class MulticlassRows(Rows):
     def expand(self, table: Array) -> Array | float:
         return table.take(self.codes, axis=0) if self.balanced else table[0, 0]
 
-    def group(self, row_ids: Array) -> Array:
-        examples, j = np.divmod(row_ids, self.n_classes)
-        return self.codes[examples] * self.n_classes + j
-
     def table(self, reduced: Array, diagonal: float) -> Array:
         return reduced
 
@@ -372,7 +357,6 @@ class OutputRows(BinaryRows):
         other.intervals = self.intervals.restrict(index)
         other.weights = None if self.weights is None else self.weights[index]
         other.codes = self.codes[index] if self.codes.size else self.codes
-        vars(other).pop("y", None)
         return other
 
     @property
