@@ -245,7 +245,7 @@ def test_a_false_that_is_not_proved_is_refuted():
         assert "separable is False" in check.reason
 
 
-# Against rationals. ``helpers/attack.py`` does the same for as many cases as one likes.
+# Against rationals; MARGINSVM_ATTACK sets their number.
 
 CASES = int(os.environ.get("MARGINSVM_ATTACK", "0")) or 60
 
