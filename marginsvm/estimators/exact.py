@@ -36,6 +36,7 @@ LOOSE, LOOSE_ITERATIONS, DEAR = 1e-2, 50, 1e4
 # The least soft margin (in radii) that stands for a limit: of features, of many, of kernels.
 LEAST, LEAST_OF_MANY, LEAST_OF_KERNEL = 1e-6, 1e-4, 1e-5
 MANY = 2000  # coefficients
+IDLE = 10  # iterations that bring bounds no nearer, after which more would not either
 TINY = 1e-11  # weights, relative to the largest, that interior points leave
 WORDS = (
     "the limit of the soft margins of the squared hinge loss as C grows, with nearly the least sum "
@@ -233,9 +234,12 @@ def solved(
         fit.points[part] = Point(found.w, found.f, found.alpha)
         if fit.status:
             return Outcome(fit.status, fit.progress)
-    status = fit.proved(ended=True)
+    status, rounds = fit.proved(ended=True), fit.progress.history
     if status is None:
-        status = "max_iter" if fit.progress.n_iter >= stopping.max_iter else "stalled"
+        gaps = [line.upper - line.lower for line in rounds[-1 - IDLE :]]
+        idle = len(rounds) > IDLE and gaps[-1] > 0.99 * gaps[0]
+        at_the_end = fit.progress.n_iter >= stopping.max_iter
+        status = "max_iter" if at_the_end and not idle else "stalled"
     return Outcome(status, fit.progress)
 
 
