@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
+from marginsvm._cached import cached_property
 from marginsvm._typing import Array
 from marginsvm.certificate.bounded import (
     Dual,
@@ -33,8 +34,10 @@ from marginsvm.certificate.bounded import (
 )
 from marginsvm.certificate.exact import refuting_weights
 from marginsvm.certificate.numbers import Floats
+from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.problem.kernels import distinct, keys_of
 from marginsvm.problem.quadratic_program import QuadraticProgram
+from marginsvm.problem.rows import output_rows
 
 FLOATS = Floats()
 # Part of an upper bound of a share that weights keep to, so that sums of bounds may be rounded.
@@ -46,6 +49,12 @@ SAME_LENGTH = 1e-12  # difference of squared norms, relative to the largest, tha
 # Numbers of rows that are written out in search of weights under which they cancel; features with
 # which NNLS takes seconds; and the price of weights that do not balance, in that search.
 WRITTEN_OUT, MANY_FEATURES, STIFF = 2**22, 1000, 1e4
+# Upper bound on margins (in radii) from which on a proof that nothing separates is sought; and,
+# of features and of kernels, those below which rows may cancel.
+WORTH_A_PROOF = 1e-2
+VANISHING, KERNEL_VANISHING = 1e-9, 1e-6
+# Error of a predictor of a hard tube beyond which it is tried to prove that none fits.
+UNFIT = 1e-6
 
 
 @dataclass(frozen=True)
@@ -341,3 +350,146 @@ def on_few_rows(qp: QuadraticProgram, alpha: Array) -> Array | None:
         alpha = alpha * (np.arange(qp.k) != qp.codes[:, None])
     found[np.nonzero(alpha)] = q
     return found
+
+
+# What a fit publishes.
+
+
+@dataclass(frozen=True)
+class Confirmed:
+    """What a fit publishes, in units of the problem, and what that proves.
+
+    Attributes
+    ----------
+    model : Predictor
+        Of the adapter: as rounds have found it.
+    proofs : tuple of Proof
+        One, or one for each output that is a problem of its own.
+    unit : float
+        A margin of the program in those of rows.
+    scales : ndarray of shape (len(proofs),)
+        Units of the outputs, relative to the largest.
+    words : str
+        What the model is where no separator was found, for a sentence; may be empty.
+    """
+
+    model: Any
+    proofs: tuple[Proof, ...]
+    unit: float
+    scales: Array
+    words: str = ""
+
+    @property
+    def refuted(self) -> bool:
+        """Whether it is proved that no predictor separates, or that none fits."""
+        return any(proof.refuted for proof in self.proofs)
+
+    @property
+    def separates(self) -> bool:
+        """Whether the predictor separates, or fits; a soft margin is positive in either case."""
+        if self.proofs[0].qp.by_margins:
+            return bool(self.proofs[0].primal.separation > 0.0)
+        return self.violation == 0.0
+
+    @cached_property
+    def lower(self) -> float:
+        """The margin of the predictor, at least; of intervals, one over its norm."""
+        if self.proofs[0].qp.by_margins:
+            return self.proofs[0].margin / self.unit
+        return 1.0 / self.norm if self.norm > 0.0 else inf
+
+    @cached_property
+    def upper(self) -> float:
+        """No predictor has a larger margin; of intervals, a larger inverse of its norm."""
+        if self.proofs[0].qp.by_margins:
+            return self.proofs[0].margin_bound / self.unit
+        return 1.0 / self.norm_bound() if self.norm_bound() > 0.0 else inf
+
+    # Of intervals.
+
+    @cached_property
+    def norm(self) -> float:
+        """Of the predictor and its slack, at most."""
+        parts = zip(self.scales, self.proofs, strict=True)
+        square = 2.0 * sum(s * s * float(proof.primal.objective) for s, proof in parts)
+        return float(np.sqrt(square) * (1.0 + FLOATS.gamma(len(self.proofs) + 4)))
+
+    @cached_property
+    def violation(self) -> float:
+        """Largest distance of a score from its interval, at most."""
+        parts = zip(self.scales, self.proofs, strict=True)
+        return float(max(s * proof.primal.violation for s, proof in parts))
+
+    @property
+    def allowed(self) -> float:
+        """Violation of the predictors that it is compared with; slack makes up for it."""
+        return self.violation if self.proofs[0].qp.hard else 0.0
+
+    def objective_bounds(self, widened: float = 0.0) -> Array:
+        """Least objectives of the outputs, where the intervals are widened by so much."""
+        parts = zip(self.scales, self.proofs, strict=True)
+        return np.array([proof.dual.objective(widened / s) for s, proof in parts], dtype=float)
+
+    def norm_bound(self, widened: float = 0.0) -> float:
+        """No predictor that fits intervals that are widened by so much is shorter."""
+        square = 2.0 * float((self.scales**2 * self.objective_bounds(widened)).sum())
+        return float(np.sqrt(square) * (1.0 - FLOATS.gamma(len(self.proofs) + 4)))
+
+    def error(self, zero: float) -> float:
+        """The largest relative gap of norms, or the violation relative to that of zero."""
+        P = np.array([float(proof.primal.objective) for proof in self.proofs])
+        D = self.objective_bounds(self.allowed)
+        P, D = np.append(P, self.norm**2), np.append(D, self.norm_bound(self.allowed) ** 2)
+        gaps = [1.0 - np.sqrt(min(max(d / p, 0.0), 1.0)) for p, d in zip(P, D, strict=True) if p]
+        far = self.allowed / zero if zero > 0.0 else inf
+        return float(max([0.0, *gaps, far if self.allowed > 0.0 else 0.0]))
+
+
+def prove_overlap(problem: KernelMatrixAdapter, proof: Proof) -> Proof:
+    """The same, refuted if exact weights near its own show that nothing separates."""
+    qp = proof.qp
+    small = WORTH_A_PROOF if qp.hard else vanishing(problem)
+    hopeful = qp.game and proof.margin <= 0.0 and proof.margin_bound <= small
+    if hopeful and (alpha := refuted(qp, proof.alpha)) is not None:
+        return replace(with_weights(qp, proof.predictor, alpha), refuted=True)
+    return proof
+
+
+def vanishing(problem: KernelMatrixAdapter) -> float:
+    """Upper bound (in radii) below which it may be proved that rows cancel."""
+    return VANISHING if problem.examples.d is not None else KERNEL_VANISHING
+
+
+def prove_intervals(
+    problem: KernelMatrixAdapter,
+    programs: list[QuadraticProgram],
+    model: Any,
+    points: list[tuple[Array, Array]],
+    alphas: list[Array],
+) -> Confirmed:
+    """Publish predictors (w, f) and weights of programs of intervals, and prove their worth."""
+    rows, k, found = output_rows(problem.rows), len(programs), []
+    origin = np.broadcast_to(rows.origin if rows.balanced else 0.0, k * programs[0].k)
+    middle = np.broadcast_to(rows.middle, k * programs[0].k)
+    for o, (qp, (w, f), alpha) in enumerate(zip(programs, points, alphas, strict=True)):
+        some = slice(o, o + qp.k)
+        b, width = f[: len(w)], f[len(w) :]
+        if not rows.balanced:
+            b, width = np.zeros(len(w)), f
+        if rows.farthest == 0.0:  # tubes that hold all targets with w = 0
+            w, b, width = 0.0 * w, middle[some], 0.0 * width
+        predictor = published(qp, w, b, width, origin[some])
+        found.append(with_weights(qp, predictor, alpha, 1.0 / k))
+    scales = np.ones(k) if rows.scales is None else np.atleast_1d(rows.scales)
+    confirmed = Confirmed(model, tuple(found), 1.0, scales)
+    if programs[0].hard and confirmed.error(rows.farthest) > UNFIT:
+        tried = tuple(_refuted(proof, 1.0 / k) for proof in found)
+        confirmed = replace(confirmed, proofs=tried)
+    return confirmed
+
+
+def _refuted(proof: Proof, total: float) -> Proof:
+    alpha = refuted(proof.qp, proof.alpha)
+    if alpha is None:
+        return proof
+    return replace(with_weights(proof.qp, proof.predictor, alpha, total), refuted=True)

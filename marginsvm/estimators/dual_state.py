@@ -34,8 +34,7 @@ from marginsvm.estimators.training_data import TrainingData, training_data
 from marginsvm.fit import Algorithm, Progress, Stopping, play
 from marginsvm.fit.confirm import confirm
 from marginsvm.fit.interrupts import interrupts_wait
-from marginsvm.fit.play import Outcome, begin
-from marginsvm.fit.stopping import NEGLIGIBLE
+from marginsvm.fit.play import NEGLIGIBLE, Outcome, begin
 from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.problem.quadratic_program import ProblemSpec
 from marginsvm.problem.threads import single_threaded_blas

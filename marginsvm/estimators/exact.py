@@ -18,11 +18,10 @@ from marginsvm._cached import cached_property
 from marginsvm._typing import Array
 from marginsvm.certificate import proof as proofs
 from marginsvm.certificate.bounded import lowest_values
+from marginsvm.certificate.proof import Confirmed, prove_intervals, prove_overlap, vanishing
 from marginsvm.fit import Algorithm, Candidate, Progress, Requirements, Stopping
-from marginsvm.fit.confirm import prove_intervals, prove_overlap, vanishing
 from marginsvm.fit.interrupts import let_interrupts_through
 from marginsvm.fit.play import OnRound, Outcome, begin
-from marginsvm.fit.progress import Confirmed
 from marginsvm.problem.adapter import KernelMatrixAdapter, Predictor, programs_of
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.rows import OutputRows, output_rows

@@ -24,7 +24,7 @@ from marginsvm.certificate.certificate import (
     relative_gap,
     rows_in_words,
 )
-from marginsvm.certificate.proof import FLOATS, Proof, restated
+from marginsvm.certificate.proof import FLOATS, Confirmed, Proof, restated
 from marginsvm.estimators.inputs import (
     HOST,
     Device,
@@ -38,7 +38,6 @@ from marginsvm.estimators.to_sklearn import classifier
 from marginsvm.estimators.training_data import INLIER, TrainingData, kernel_with, norms_of
 from marginsvm.fit import Algorithm, Progress
 from marginsvm.fit.confirm import confirm
-from marginsvm.fit.progress import Confirmed
 from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.problem.matrix import as_matrix, canonical, inverse
 from marginsvm.problem.quadratic_program import ProblemSpec

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from scipy.optimize import minimize_scalar
 
 from marginsvm._typing import Array
 from marginsvm.certificate import proof as proofs
-from marginsvm.certificate.proof import Proof, refuted, with_weights
-from marginsvm.fit.algorithm import Algorithm
-from marginsvm.fit.progress import Confirmed, Progress
+from marginsvm.certificate.proof import Confirmed
+from marginsvm.fit.algorithm import Algorithm, Progress
 from marginsvm.problem.adapter import KernelMatrixAdapter, Predictor, predictor_of, programs_of
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.responses import Weights, softmax
-from marginsvm.problem.rows import Rows, output_rows
+from marginsvm.problem.rows import Rows
 
 # Norm of a model over its mass (in radii) below which it is all rounding: its rows cancel.
 NOTHING_LEFT = 1e-13
-# Upper bound on margins (in radii) from which on a proof that nothing separates is sought; and,
-# of features and of kernels, those below which rows may cancel.
-WORTH_A_PROOF = 1e-2
-VANISHING, KERNEL_VANISHING = 1e-9, 1e-6
-# Error of a predictor of a hard tube beyond which it is tried to prove that none fits.
-UNFIT = 1e-6
 # Logarithms of the factors by which margins, divided by the largest of them, are multiplied in
 # the search for the scale of least loss: from e^-5, where the loss is flat, to e^10, where only
 # the smallest margins count.
@@ -48,23 +39,8 @@ def confirm(algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progre
     found, (qp,) = progress.proof, programs_of(problem)
     assert found is not None
     model, predictor = _best_model(algorithm, problem, progress, qp)
-    proof = prove_overlap(problem, with_weights(qp, predictor, found.vector.coef))
+    proof = proofs.prove_overlap(problem, proofs.with_weights(qp, predictor, found.vector.coef))
     return Confirmed(model, (proof,), problem.rows.unit, np.ones(1))
-
-
-def prove_overlap(problem: KernelMatrixAdapter, proof: Proof) -> Proof:
-    """The same, refuted if exact weights near its own show that nothing separates."""
-    qp = proof.qp
-    small = WORTH_A_PROOF if qp.hard else vanishing(problem)
-    hopeful = qp.game and proof.margin <= 0.0 and proof.margin_bound <= small
-    if hopeful and (alpha := refuted(qp, proof.alpha)) is not None:
-        return replace(with_weights(qp, proof.predictor, alpha), refuted=True)
-    return proof
-
-
-def vanishing(problem: KernelMatrixAdapter) -> float:
-    """Upper bound (in radii) below which it may be proved that rows cancel."""
-    return VANISHING if problem.examples.d is not None else KERNEL_VANISHING
 
 
 def _best_model(
@@ -99,41 +75,6 @@ def best_offsets(problem: KernelMatrixAdapter, margins: Array) -> Array:
     if problem.upper is not None:
         return softmax.below(problem.upper).respond(problem.rows, margins, 0.0).offsets
     return problem.rows.best_offsets(problem.rows.group_min(margins))
-
-
-def prove_intervals(
-    problem: KernelMatrixAdapter,
-    programs: list[QuadraticProgram],
-    model: Predictor,
-    points: list[tuple[Array, Array]],
-    alphas: list[Array],
-) -> Confirmed:
-    """Publish predictors (w, f) and weights of programs of intervals, and prove their worth."""
-    rows, k, found = output_rows(problem.rows), len(programs), []
-    origin = np.broadcast_to(rows.origin if rows.balanced else 0.0, k * programs[0].k)
-    middle = np.broadcast_to(rows.middle, k * programs[0].k)
-    for o, (qp, (w, f), alpha) in enumerate(zip(programs, points, alphas, strict=True)):
-        some = slice(o, o + qp.k)
-        b, width = f[: len(w)], f[len(w) :]
-        if not rows.balanced:
-            b, width = np.zeros(len(w)), f
-        if rows.farthest == 0.0:  # tubes that hold all targets with w = 0
-            w, b, width = 0.0 * w, middle[some], 0.0 * width
-        predictor = proofs.published(qp, w, b, width, origin[some])
-        found.append(with_weights(qp, predictor, alpha, 1.0 / k))
-    scales = np.ones(k) if rows.scales is None else np.atleast_1d(rows.scales)
-    confirmed = Confirmed(model, tuple(found), 1.0, scales)
-    if programs[0].hard and confirmed.error(rows.farthest) > UNFIT:
-        tried = tuple(_refuted(proof, 1.0 / k) for proof in found)
-        confirmed = replace(confirmed, proofs=tried)
-    return confirmed
-
-
-def _refuted(proof: Proof, total: float) -> Proof:
-    alpha = refuted(proof.qp, proof.alpha)
-    if alpha is None:
-        return proof
-    return replace(with_weights(proof.qp, proof.predictor, alpha, total), refuted=True)
 
 
 def least_loss(rows: Rows, margins: Array) -> Weights:

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from marginsvm.certificate.bounded import Dual, Primal, dual
-from marginsvm.certificate.proof import FLOATS, published, refuted
+from marginsvm.certificate.proof import FLOATS, Confirmed, prove_intervals, published, refuted
 from marginsvm.estimators.parameters import (
     CostParameters,
     PNormParameters,
@@ -23,8 +23,6 @@ from marginsvm.estimators.parameters import (
 from marginsvm.estimators.regressor import RegressorState
 from marginsvm.estimators.training_data import training_data
 from marginsvm.fit import Algorithm, Candidate, Progress, Stopping
-from marginsvm.fit.confirm import prove_intervals
-from marginsvm.fit.progress import Confirmed
 from marginsvm.papers.dual_lp import DualLp, DualLpState
 from marginsvm.problem.adapter import (
     KernelMatrixAdapter,
