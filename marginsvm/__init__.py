@@ -28,8 +28,7 @@ from marginsvm.papers.perceptrons import (
     PrimalMirrorDescent,
     VonNeumannClassifier,
 )
-from marginsvm.papers.smoothed import SmoothedKernelPerceptron
-from marginsvm.papers.von_neumann import PerceptronVonNeumann
+from marginsvm.papers.smoothed import PerceptronVonNeumann, SmoothedKernelPerceptron
 from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.schedules import GrowthSchedule, NesterovSchedule, PowerSchedule, theory_draws
 from marginsvm.separation import Separability, check_separability

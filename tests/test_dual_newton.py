@@ -11,7 +11,7 @@ from helpers.oracle import explicit_rows
 from scipy.optimize import linprog
 
 from marginsvm import DualLpPerceptron, DualLpRegressor, check_certificate
-from marginsvm.papers.dual_newton import Newton, working_set
+from marginsvm.papers.dual_lp import Newton, working_set
 from marginsvm.problem.adapter import LinearAdapter
 from marginsvm.problem.norms import LpNorm
 from marginsvm.problem.rows import make_rows

@@ -27,7 +27,7 @@ from marginsvm.papers.perceptrons import (
     Perceptron,
     VonNeumann,
 )
-from marginsvm.papers.von_neumann import IteratedSmoothed
+from marginsvm.papers.smoothed import IteratedSmoothed
 from marginsvm.problem.adapter import BestResponse
 from marginsvm.problem.responses import worst_row
 

@@ -1,17 +1,29 @@
-"""Ramdas, Pena (ICML 2014): Margins, Kernels and Non-linear Smoothed Perceptrons, Alg. 4."""
+"""Ramdas, Pena (ICML 2014): Margins, Kernels and Non-linear Smoothed Perceptrons, Alg. 4, 6, 7."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any
+
+import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval
 
 from marginsvm.estimators.dual_state import DualStateMixin
 from marginsvm.estimators.parameters import (
     KernelParameters,
     NormalizeParameters,
     ShareParameters,
+    parameter,
     with_parameters,
 )
-from marginsvm.papers.accelerated import AcceleratedPlay
+from marginsvm.estimators.results import Fitted
+from marginsvm.fit import Algorithm, Candidate, Stopping
+from marginsvm.papers.accelerated import AcceleratedPlay, AcceleratedState
+from marginsvm.problem.adapter import KernelMatrixAdapter, Predictor, Vector
+from marginsvm.problem.responses import Euclidean
 
 
 @with_parameters
@@ -50,3 +62,163 @@ class SmoothedKernelPerceptron(
 
     def _algorithm(self) -> AcceleratedPlay:
         return AcceleratedPlay()
+
+
+@dataclass(frozen=True)
+class IteratedState:
+    """Outer round t: its centre ``q_t`` and goal ``delta_t``, and the last inner round.
+
+    Attributes
+    ----------
+    t : int
+    q : Vector
+    delta : float
+    inner : AcceleratedState
+        Of Algorithm 4 with a Euclidean response: that is Algorithm 6.
+    hinge : Predictor
+        The sum of ``inner.W`` at the ends of the outer rounds so far.
+    contradiction : Vector
+        A proof found beforehand, or zero.
+    """
+
+    t: int
+    q: Vector
+    delta: float
+    inner: AcceleratedState
+    hinge: Predictor
+    contradiction: Vector
+
+
+@dataclass(frozen=True)
+class IteratedSmoothed(Algorithm):
+    r"""Algorithms 6 and 7 of Ramdas and Pena (ISNKPVN).
+
+    Attributes
+    ----------
+    gamma_outer : float
+        Factor by which an outer round shrinks the norm of q (dimensionless).
+
+    ================================  =================================================
+    paper                             code
+    ================================  =================================================
+    :math:`\gamma, \epsilon`          ``gamma_outer``, ``epsilon``
+    :math:`q_t, \delta_t`             ``q``, ``delta``
+    :math:`\alpha_k, p_k`             ``inner.W``, ``inner.total``, over ``inner.weight``
+    :math:`p_{\mu_k}^q(\alpha_k)`     ``problem.respond(W, 2, Euclidean(centre))``
+    :math:`\mu_k`                     2 n / ``inner.weight``
+    ================================  =================================================
+    """
+
+    gamma_outer: float = 16.0
+
+    def start(self, problem: KernelMatrixAdapter) -> IteratedState:
+        """Begin at the uniform distribution, after a look for equal examples."""
+        q, nothing = problem.respond(problem.zeros()).vector, problem.zeros()
+        return IteratedState(0, q, *self._inner(problem, q), nothing, contradiction(problem))
+
+    def _inner(self, problem: KernelMatrixAdapter, q: Vector) -> tuple[float, AcceleratedState]:
+        """``delta``, and ``alpha_0`` and ``p_0`` of SNKPVN(q, delta)."""
+        zeros = problem.zeros()
+        start = AcceleratedState(0, q, zeros, zeros)
+        return problem.norm(q) / self.gamma_outer, about(q).step(problem, start)
+
+    def step(self, problem: KernelMatrixAdapter, state: IteratedState) -> IteratedState:
+        """An inner round, after the lines of an outer one where SNKPVN returns ``p_k``."""
+        p = state.inner.total / state.inner.weight
+        if problem.norm(p) < state.delta:
+            delta, inner = self._inner(problem, p)
+            hinge = state.hinge + state.inner.W
+            state = IteratedState(state.t + 1, p, delta, inner, hinge, state.contradiction)
+        return replace(state, inner=about(state.q).step(problem, state.inner))
+
+    def candidates(self, problem: KernelMatrixAdapter, state: IteratedState) -> Iterator[Candidate]:
+        """The inner round's predictor and proof, and the proof that was found beforehand."""
+        inner = state.inner
+        assert inner.measured is not None
+        yield Candidate(inner.W, inner.weight, inner.measured.min_margin)
+        yield Candidate(inner.total, inner.weight)
+        yield Candidate(state.contradiction, state.contradiction.mass)
+        yield Candidate(state.hinge + inner.W, fallback=True)
+
+
+def about(q: Vector) -> AcceleratedPlay:
+    """Algorithm 6: Algorithm 4 with the distance from q in place of the entropy."""
+    return AcceleratedPlay(response=Euclidean(centre=q.coef))
+
+
+@with_parameters
+class PerceptronVonNeumann(NormalizeParameters, KernelParameters, DualStateMixin, BaseEstimator):
+    r"""Iterated smoothed perceptron-von Neumann method (ISNKPVN): a separator or a proof of none.
+
+    It ends with a separator (``separable_`` True), or with weights q at which the classes nearly
+    meet, ``||A^T q|| < epsilon``. If exact weights near them prove that the classes meet,
+    ``separable_`` is False, otherwise None.
+
+    Parameters
+    ----------
+    tol : float
+        Relative gap at which the fit ends, with ``stopping="gap"`` (dimensionless).
+    gamma_outer : float
+        Factor, above 1, by which an outer round shrinks ``||q||_G`` (dimensionless).
+    epsilon : float
+        ``||A^T q||`` at which the search for a separator ends, relative to the largest norm of an
+        example.
+
+    Attributes
+    ----------
+    n_outer_ : int
+        Outer rounds; ``n_iter_`` counts the inner ones.
+
+    Notes
+    -----
+    With an intercept, q has sum 1/2 in each of two classes. Without a separator, the model is the
+    sum of ``W / 2`` over the outer rounds, which minimises a squared hinge loss.
+
+    References
+    ----------
+    A. Ramdas, J. Pena. Margins, Kernels and Non-linear Smoothed Perceptrons. ICML 2014.
+    Algorithms 6 and 7, Theorem 4.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from marginsvm import PerceptronVonNeumann
+    >>> X, y = load_iris(return_X_y=True)
+    >>> PerceptronVonNeumann().fit(X[:100], y[:100]).separable_
+    True
+    """
+
+    stopping: str = "separation"
+    gamma_outer: float = parameter(Interval(Real, 1.0, None, closed="neither"), default=16.0)
+    epsilon: float = parameter(Interval(Real, 0.0, None, closed="neither"), default=1e-6)
+
+    def _algorithm(self) -> IteratedSmoothed:
+        return IteratedSmoothed(self.gamma_outer)
+
+    def _stopping(self) -> Stopping:
+        return replace(super()._stopping(), negligible=self.epsilon)
+
+    def _own_results(self, fitted: Fitted) -> dict[str, Any]:
+        return {"n_outer_": fitted.progress.state.t + 1}
+
+
+def contradiction(problem: KernelMatrixAdapter) -> Vector:
+    """Two examples that are the same but for their class, or zero: a proof in one pass.
+
+    The iterated method is slow at finding such a pair among many examples. Equal
+    examples have equal scores, whatever the predictor; the likely pairs are looked at.
+    """
+    rows = problem.rows
+    q = np.zeros(rows.shape).reshape(rows.n_examples, -1)
+    q[:, 0] = np.cos(np.arange(rows.n_examples))  # any predictor will do
+    scores = problem.scores(problem.combine(q)).reshape(rows.n_examples, -1)[:, 0]
+    order = np.argsort(scores, kind="stable")
+    close = np.diff(scores[order]) <= 1e-12 * np.abs(scores).max()
+    for r in np.flatnonzero(close & (np.diff(rows.codes[order]) != 0))[:8]:
+        i, j = order[r], order[r + 1]
+        pair = np.zeros_like(q)
+        pair[i, rows.codes[j] % q.shape[1]] = pair[j, rows.codes[i] % q.shape[1]] = 0.5
+        found = problem.combine(pair)
+        if problem.norm(found) <= 1e-7:  # a kernel's rounding, under a root
+            return found
+    return problem.zeros()
