@@ -328,7 +328,7 @@ def test_separable_with_a_separator(rng):
     answer = check_separability(X, y)
     assert answer.separable is True
     assert answer.overlap_weights is None
-    assert repr(answer).startswith("Separable")
+    assert repr(answer).startswith("Complete separation")
     F = X @ answer.direction.coef.T + answer.direction.intercept
     assert np.all(F.argmax(axis=1) == y)
 

@@ -106,24 +106,21 @@ def test_a_mark_of_few_among_many_is_separated():
 
 def test_numbers_are_read_as_they_are_printed():
     x = np.arange(1.0, 9.0)
-    for given, unit in ((x, 1.0), (x / 8, 8.0), (x + 2.0**45, 1.0), (x * 2.0**-900, 2.0**900)):
-        column = as_printed(given[:, None])
-        assert not column.rounded
-        assert column.unit == unit
-        np.testing.assert_array_equal(column.X[:, 0] / column.unit, given)
+    for given, power in ((x, 1.0), (x / 8, 8.0), (x + 2.0**45, 1.0), (x * 2.0**-900, 2.0**900)):
+        X, unit, rounded = as_printed(given[:, None])
+        assert (unit.tolist(), rounded.tolist()) == ([power], [False])
+        np.testing.assert_array_equal(X[:, 0] / unit, given)
     for given in (x / 10, 0.1 * x, 19000 + x / 100, np.arange(0.1, 0.9, 0.1)):
-        column = as_printed(given[:, None])
-        assert not column.rounded
-        for whole, v in zip(column.X[:, 0], given, strict=True):
-            assert Fraction(int(whole), int(column.unit[0])) == Fraction(f"{v:.13g}")
+        X, unit, rounded = as_printed(given[:, None])
+        assert not rounded
+        for whole, v in zip(X[:, 0], given, strict=True):
+            assert Fraction(int(whole), int(unit[0])) == Fraction(f"{v:.13g}")
     for given in (x / 3, np.append(x / 10, 1 / 3), np.array([1e-20, 0.0, 0.5]), np.sqrt(x)):
-        column = as_printed(given[:, None])
-        assert column.rounded
-        assert [Fraction(v) / Fraction(column.unit[0]) for v in column.X[:, 0]] == [
-            Fraction(v) for v in given
-        ]
-        assert not np.any(column.X % 1)
-    assert not as_printed(np.zeros((8, 2))).X.any()
+        X, unit, rounded = as_printed(given[:, None])
+        assert rounded
+        assert [Fraction(v) / Fraction(unit[0]) for v in X[:, 0]] == [Fraction(v) for v in given]
+        assert not np.any(X % 1)
+    assert not as_printed(np.zeros((8, 2)))[0].any()
     assert as_printed(np.array([[1e-310], [1.0]])) is None
 
 

@@ -246,7 +246,8 @@ def test_components_are_those_of_who_can_win_back(seed):
     n, m = int(rng.integers(2, 40)), int(rng.integers(1, 100))
     winner = rng.integers(0, n, m)
     loser, drawn = (winner + rng.integers(1, n, m)) % n, rng.random(m) < 0.2
-    met = Met([str(i) for i in range(n)], winner, loser, drawn, np.arange(m), 0 * winner)
+    first, second = np.append(winner, loser[drawn]), np.append(loser, winner[drawn])
+    met = Met([str(i) for i in range(n)], first, second, 0 * first, 0 * first)
     above = np.eye(n, dtype=int)
     above[winner, loser] = 1
     above[loser[drawn], winner[drawn]] = 1

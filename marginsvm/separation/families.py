@@ -142,16 +142,10 @@ class Data(NamedTuple):
     more: Mapping[str, Any]
 
 
-class Integers(NamedTuple):
-    """X times the units of its columns: integers, in float64; and columns that were rounded."""
-
-    X: Any
-    unit: Array
-    rounded: Array
-
-
-def as_printed(X: Any) -> Integers | None:
+def as_printed(X: Any) -> tuple[Any, Array, Array] | None:
     """The numbers of X as they are printed: columns of integers, each in a unit of its own.
+
+    X times the units, in float64; the units; and which columns are of numbers that were rounded.
 
     A column that leaves five bits of float64 empty, in all of its numbers, is what it is: integers,
     halves, float32, dates in nanoseconds. Else it is a column of decimals, if all of its numbers
@@ -178,7 +172,7 @@ def as_printed(X: Any) -> Integers | None:
         for rows in (slice(50), slice(None)):
             some = some[_are_whole(x[rows][:, some] * ten, top[some] * ten)]
         out[:, some], unit[some], rounded[some] = np.rint(x[:, some] * ten), ten, False
-    return Integers(sp.csr_array(out) if sp.issparse(X) else out, unit, rounded)
+    return sp.csr_array(out) if sp.issparse(X) else out, unit, rounded
 
 
 def _are_whole(v: Array, top: Array) -> Array:
@@ -219,6 +213,9 @@ class Design:
         Of the columns.
     fixed : csr_array of int, shape (n_rows, n_fixed)
         T.
+    is_whole, unit, rounded
+        Whether X is in integers; by which columns are larger than those given; and which are of
+        rounded numbers: of too many numbers, all.
     span : tuple of ndarray
         Cox: of two subjects that are compared, the first and the last time of an event for both.
     """
@@ -237,9 +234,11 @@ class Design:
         self.example = self.data.example[self.at]
         if self.fixed is None:
             self.fixed = sp.csr_array((self.shape[0], 0), dtype=np.int64)
-        few = self.data.X.shape[0] * self.data.X.shape[1] <= EXACT
-        self.printed = as_printed(self.data.X) if few else None
-        self.X = self.data.X if self.printed is None else self.printed.X
+        X, d = self.data.X, self.data.X.shape[1]
+        printed = as_printed(X) if X.shape[0] * d <= EXACT else None
+        self.is_whole = printed is not None
+        self.X, unit, rounded = printed or (X, np.ones(d), np.ones(d, bool))
+        self.unit, self.rounded = self._of_columns(unit, 1.0), self._of_columns(rounded, False)
 
     @cached_property
     def is_sparse(self) -> bool:
@@ -286,25 +285,11 @@ class Design:
     def reach(self) -> Array:
         """The largest absolute value of the examples in each column, 1 for zeros."""
         top = np.maximum(dense(self.X.max(axis=0)), -dense(self.X.min(axis=0))).ravel()
-        return self._of_columns(np.where(top > 0, top, 1.0))
+        return self._of_columns(np.where(top > 0, top, 1.0), 1.0)
 
-    @cached_property
-    def unit(self) -> Array:
-        """By which the columns of these rows are larger than those of X."""
-        return self._of_columns(
-            np.ones(self.X.shape[1]) if self.printed is None else self.printed.unit
-        )
-
-    @cached_property
-    def rounded(self) -> Array:
-        """Columns whose numbers have been rounded: a mask; of too many numbers, all have."""
-        many = np.ones(self.X.shape[1], bool)
-        return self._of_columns(many if self.printed is None else self.printed.rounded)
-
-    def _of_columns(self, values: Array) -> Array:
-        one = np.append(np.full(int(self.data.intercept), values.dtype != bool), values)
-        fixed = np.full(self.fixed.shape[1], values.dtype != bool)
-        return np.concatenate([fixed, *[one] * len(self.select)]).astype(values.dtype)
+    def _of_columns(self, values: Array, one: Any) -> Array:
+        block = np.append(np.full(int(self.data.intercept), one), values)
+        return np.concatenate([np.full(self.fixed.shape[1], one), *[block] * len(self.select)])
 
     def margins(self, W: Array) -> Array:
         """``A W``, by products with the examples."""
@@ -417,10 +402,7 @@ class Labels(Family):
         check_classification_targets(y)
         n_classes = len(np.unique(y))
         if self.name == "binomial" and n_classes > 2:
-            raise ValueError(
-                f"a binomial y has two classes, but this one has {n_classes}; use "
-                "family='multinomial', or two columns (successes, failures) for counts"
-            )
+            raise ValueError(f"y has {n_classes} classes, not two: see family='multinomial'")
         return np.asarray(y)
 
     def rows(self, data: Data) -> Design:
@@ -428,9 +410,7 @@ class Labels(Family):
         classes = np.unique(y) if y.ndim == 1 else np.arange(2)
         k, every = len(classes), np.arange(n)
         if k < 2:
-            raise ValueError(
-                f"all examples are of one class, {classes[0]}; there must be at least two classes"
-            )
+            raise ValueError(f"y has one class, {classes[0]}; there must be at least two classes")
         if k == 2:
             won, lost = (y > 0).T if y.ndim == 2 else (y == classes[1], y == classes[0])
             S = signs_of(every, np.where(won, 1, -1), n)
@@ -482,9 +462,7 @@ class Ordinal(Family):
         used, j = np.unique(data.y, return_inverse=True)
         k, names = len(used), [str(data.more["categories"][c]) for c in used]
         if k < 2:
-            raise ValueError(
-                f"all examples are of one category, {names[0]}; there must be two at least"
-            )
+            raise ValueError(f"y has one category, {names[0]}; there must be at least two")
         at, half = np.nonzero(np.column_stack([j < k - 1, j > 0]))  # y <= j and y >= j may fail
         sign = 1 - 2 * half
         theta, S = signs_of(j[at] - half, sign, k - 1), signs_of(at, -sign, len(j))
@@ -538,16 +516,11 @@ class Cox(_Compared):
     def read(self, X: Any, y: Any, more: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
         X, y, more = super().read(X, y, more)
         if "entry" in more:
-            entry = check_array(
-                more["entry"], dtype=np.float64, ensure_2d=False, input_name="entry"
-            )
+            entry = check_array(more["entry"], dtype=float, ensure_2d=False, input_name="entry")
             check_consistent_length(entry, y)
             late = np.flatnonzero(entry >= y[:, 0])
             if len(late):
-                raise ValueError(
-                    f"entry must be before time, but is not for example {late[0]}: "
-                    f"{entry[late[0]]:g} and {y[late[0], 0]:g}"
-                )
+                raise ValueError(f"entry must be before time, but is not for example {late[0]}")
             more["entry"] = entry
         if "strata" in more:
             more["strata"] = codes(more["strata"], "strata", len(y))
@@ -563,16 +536,14 @@ class Cox(_Compared):
             y = np.column_stack([y[time], y[event[0]]])
         table = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
         if table.ndim != 2 or table.shape[1] != 2:
-            raise ValueError(
-                "y must have two columns, time and event, or be a structured array of an event and "
-                f"a time, but it has the shape {table.shape}"
-            )
+            raise ValueError("y must have two columns, time and event, or two fields")
         if not np.isin(table[:, 1], (0.0, 1.0)).all():
             raise ValueError("the second column of y, the events, must hold 1 and 0 only")
         return np.asarray(table)
 
     def pairs(self, data: Data) -> list[Array]:
-        """Winners, rivals, whether they are equal; since when they compare, and until when.
+        """Winners, rivals, whether they are equal; since when they compare, and until when; and the
+        last time of an event at which each is at risk.
 
         One subject with an event, the head, stands for each time. Others with an event at that
         time are equal to it, as each is at risk for the other. Everybody else is compared with the
@@ -604,19 +575,16 @@ class Cox(_Compared):
             parts.append((heads[m], i, np.zeros(len(i), bool), both, m))
             at[i] = since[heads[m]] - 1
             i = i[at[i] >= since[i]]
-        return [np.concatenate(part) for part in zip(*parts, strict=True)]
+        return [*(np.concatenate(part) for part in zip(*parts, strict=True)), last]
 
     def table(self, design: Design, separated: Array) -> Array:
         """Events at which somebody at risk is ruled out."""
-        data, (since, until) = design.data, design.span
+        data, (since, until, last) = design.data, design.span
         dead, out = data.y[:, 1] > 0, np.zeros((data.n, 1), bool)
-        if separated.any():
-            now = _keys(data.more.get("strata"), data.y[:, 0])
-            times, at = np.unique(now[dead], return_inverse=True)
-            change = np.zeros(len(times) + 1, int)
-            np.add.at(change, since[separated], 1)
-            np.add.at(change, until[separated] + 1, -1)
-            out[data.example[dead], 0] = np.cumsum(change)[at] > 0
+        change = np.zeros(int(last.max()) + 3, int)
+        np.add.at(change, since[separated], 1)
+        np.add.at(change, until[separated] + 1, -1)
+        out[data.example[dead], 0] = np.cumsum(change)[last[dead]] > 0
         return out
 
     def remainder(self, report: Any, data: Data, identified: Any) -> Strata:
@@ -652,9 +620,7 @@ class Conditional(_Compared):
     def outcomes(self, y: Any) -> Array:
         y = column_or_1d(check_array(y, dtype=np.float64, ensure_2d=False, input_name="y"))
         if not np.isin(y, (0.0, 1.0)).all():
-            raise ValueError(
-                "y must hold 1 for alternatives that were chosen, and 0 for the others"
-            )
+            raise ValueError("y must hold 1 for alternatives that were chosen, 0 for others")
         return np.asarray(y)
 
     def pairs(self, data: Data) -> list[Array]:
@@ -681,7 +647,7 @@ class Conditional(_Compared):
 
 
 class Met(NamedTuple):
-    """Who met whom: names of items, places among these, draws, and places in the report's table.
+    """Who met whom: names of items, places among these, and places in the report's table.
 
     An edge goes from each winner to the loser, and both ways for a draw, which is half a win each;
     a ranking has one from each item to the next, and from the last to all that were not ranked. A
@@ -692,15 +658,13 @@ class Met(NamedTuple):
     names: list[str]
     winner: Array
     loser: Array
-    drawn: Array
     example: Array
     column: Array
 
     @property
     def graph(self) -> sp.csr_array:
-        tail = np.append(self.winner, self.loser[self.drawn])
-        head = np.append(self.loser, self.winner[self.drawn])
-        return sp.csr_array((np.ones(len(tail)), (tail, head)), shape=2 * (len(self.names),))
+        edges = np.ones(len(self.winner)), (self.winner, self.loser)
+        return sp.csr_array(edges, shape=2 * (len(self.names),))
 
     def levels(self) -> Array:
         """Of items, the same in a strongly connected component: who wins is no lower."""
@@ -745,9 +709,7 @@ class Pairs(Family):
             raise ValueError("an item is compared with itself")
         y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
         if y.ndim != 1 or not np.all((y == 0.0) | (y == 1.0) | (y == 0.5)):
-            raise ValueError(
-                "y must be 1 if the first item wins, 0 if the second does, 0.5 if none"
-            )
+            raise ValueError("y must be 1 if the first item wins, 0 if the second, 0.5 if none")
         return X, y, more
 
     def met(self, data: Data) -> Met:
@@ -765,9 +727,11 @@ class Pairs(Family):
             items, places = np.unique(pairs, return_inverse=True)
         except TypeError as error:
             raise ValueError("items must all be words, or all be numbers") from error
-        places = np.where(y[:, None] > 0, places.reshape(-1, 2), places.reshape(-1, 2)[:, ::-1])
-        winner, loser = places.T
-        return Met([str(x) for x in items.tolist()], winner, loser, y == 0.5, example, column)
+        first, second = places.reshape(-1, 2).T
+        won, lost = np.flatnonzero(y > 0), np.flatnonzero(y < 1)  # draws are both
+        winner, loser = np.append(first[won], second[lost]), np.append(second[won], first[lost])
+        at, names = np.append(won, lost), [str(x) for x in items.tolist()]
+        return Met(names, winner, loser, example[at], column[at])
 
     def remainder(self, report: Any, data: Data, identified: Any) -> Any:
         """A mask of comparisons, or what is left of rankings."""
@@ -843,19 +807,14 @@ def data_of(
     check_consistent_length(X, y)
     n, names = X.shape[0], [f"x{j}" for j in range(X.shape[1])] if names is None else names
     if len(names) != X.shape[1] and not pairs:
-        raise ValueError(
-            f"feature_names has {len(names)} names, but X has {X.shape[1]} columns; give one "
-            "name for each, without the intercept"
-        )
+        raise ValueError(f"feature_names has {len(names)} names, but X has {X.shape[1]} columns")
     trials = isinstance(family, Labels) and y.ndim == 2
     used = y.any(axis=1) if trials else np.ones(n, bool)
     if sample_weight is not None:
         weight = _check_sample_weight(sample_weight, used[:, None], ensure_non_negative=True)
         used = used & (weight > 0)
     if not used.any():
-        raise ValueError(
-            "no example has a positive weight; there must be at least one non-zero weight"
-        )
+        raise ValueError("no example counts; there must be at least one non-zero weight")
     if not used.all():
         X, y = X[used], None if y is None else y[used]
         given = {k: v[used] if isinstance(v, np.ndarray) else v for k, v in given.items()}
@@ -870,14 +829,13 @@ def numbers_of(X: Any) -> Any:
     try:
         X = check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32))
     except ValueError as error:
-        text = str(error)
-        if "contains NaN" in text:
-            advice = "leave out the examples with missing values, as regressions do, or impute them"
-            raise ValueError(f"X contains NaN; {advice}") from error
-        if "convert string" in text or "could not convert" in text:
-            advice = "give categories as dummies: pandas.get_dummies(X, drop_first=True)"
-            raise ValueError(f"X holds words, but numbers are needed; {advice}") from error
-        raise
+        advice = {
+            "NaN": "X contains NaN; leave out the examples with missing values, or impute them",
+            "convert": "X holds words, but numbers are needed; give categories as dummies: "
+            "pandas.get_dummies(X, drop_first=True)",
+        }
+        known = [text for word, text in advice.items() if word in str(error)]
+        raise ValueError((known or [str(error)])[0]) from error
     return X.astype(np.float64, copy=False)
 
 

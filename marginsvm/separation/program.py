@@ -46,7 +46,7 @@ from marginsvm.separation.families import Design, dense
 
 TINY = 1e-9  # of unit vectors: 0 up to rounding
 CLEAR = 1e-6  # weights of squared hinges of unit rows: these rows overlap
-DENSE = 2**22  # numbers of sparse rows that are written out: 32 MB
+DENSE = 2**23  # numbers of sparse rows that are written out: 64 MB
 FEW, A_COLUMN, ROUNDS = 500, 5, 50  # rows of a sample, at least, and for each column; samples
 OPTIONS = {
     "primal_feasibility_tolerance": 1e-9,

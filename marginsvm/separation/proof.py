@@ -20,39 +20,12 @@ from marginsvm._rounding import UNIT, rounding_of
 from marginsvm._typing import Array
 from marginsvm.certificate import exact
 from marginsvm.problem.threads import single_threaded_blas
-from marginsvm.separation.families import (
-    EITHER,
-    EXACT,
-    FAMILIES,
-    FINITE,
-    MINUS,
-    PLUS,
-    UNDECIDED,
-    UNIDENTIFIED,
-    Design,
-    Family,
-    Met,
-    Pairs,
-    data_of,
-    dense,
-    kind_of,
-)
-from marginsvm.separation.program import (
-    A_COLUMN,
-    CLEAR,
-    FEW,
-    TINY,
-    ProgramError,
-    Split,
-    coordinates,
-    multiplied,
-    null_vectors,
-    split,
-)
+from marginsvm.separation import families, program
+from marginsvm.separation.families import EXACT, UNIDENTIFIED, Design, dense
+from marginsvm.separation.program import TINY, Split, multiplied
 
 WRITTEN = 2**22  # numbers of rows that are written out: 32 MB
 MANY = 200  # columns that are combinations of others: to prove that takes too long
-ALL_ROWS = 2e6  # products of an elimination of all rows; of more, rows are chosen by floats
 MOST_SIGNS = 100  # coefficients whose signs are looked for, one by one
 SIMPLEX = 4000  # numbers of rows that the simplex method in integers may decide
 _UP_TO_ROUNDING = "This holds up to the rounding of X; of its numbers as they are, {}."
@@ -130,8 +103,8 @@ def answer(design: Design) -> Answer:
         return Answer(found, Face(d, found.kept, nothing, found.kept), separable=False)
     for everything in (False, True):
         try:
-            found = split(design, everything)
-        except ProgramError as error:
+            found = program.split(design, everything)
+        except program.ProgramError as error:
             flaw = str(error)
             continue
         flaw, face = prove(design, found)
@@ -146,22 +119,19 @@ def answer(design: Design) -> Answer:
             return _decided(design, found, None, _UP_TO_ROUNDING.format("it is not proved"))
         if every:
             break
-    if n * d <= SIMPLEX:
-        found = _by_simplex(design)
-        face = prove(design, found)[1]
-        if face is not None:
-            found.face = face.floats(face.vectors)
-            return _decided(design, found, face, "")
-    return Answer(found, None, f"no proof is known: {flaw}.", undecided=True)
+    simple = _by_simplex(design) if n * d <= SIMPLEX else None
+    face = None if simple is None else prove(design, simple)[1]
+    if simple is None or face is None:
+        return Answer(found, None, f"no proof is known: {flaw}.", undecided=True)
+    return _decided(design, replace(simple, face=face.floats(face.vectors)), face, "")
 
 
 def _decided(design: Design, found: Split, face: Face | None, reason: str) -> Answer:
-    if found.separated.all():
-        exactly = face is not None
-        exactly = exactly or not len(not_positive(design, found.separated, found.direction)[0])
-        return Answer(found, face, reason, True if exactly else None)
-    known = design.equality.any() or (face is not None and not reason)
-    return Answer(found, face, reason, False if known else None)
+    if not found.separated.all():
+        known = design.equality.any() or (face is not None and not reason)
+        return Answer(found, face, reason, False if known else None)
+    known = face is not None or not len(not_positive(design, found.separated, found.direction)[0])
+    return Answer(found, face, reason, True if known else None)
 
 
 def prove(design: Design, found: Split) -> tuple[str, Face | None]:
@@ -178,11 +148,13 @@ def prove(design: Design, found: Split) -> tuple[str, Face | None]:
         rest = rest[rest < found.kept.max(initial=0)]
     if (found.weights[~some] != 0).any() or (q[~design.equality[at]] < 0).any():
         return "weights are negative somewhere, or not 0 on rows that are separated", None
+    if not balances(design, found):
+        return "the weights do not balance the rows", None
     if not len(rest) and _holds_in_floats(design, found, at, q):
         k = len(found.kept)
         own = np.arange(k if found.separated.all() else 0)
         return "", Face(d, found.kept, np.eye(len(own), k, dtype=object), own)
-    if n * d > EXACT or design.printed is None:
+    if n * d > EXACT or not design.is_whole:
         return "it takes too long", None
     return _in_integers(design, found, at, q, rest)
 
@@ -220,7 +192,7 @@ def _in_integers(
     if len(rest) and len(rest) <= MANY and not len(found.loose) and _are_sums(M, found, rest):
         flaw = ""
     near = found.face[kept] / np.maximum(np.abs(found.face[kept]).max(axis=0, initial=0.0), 1e-300)
-    null = exact.null_space(_few(M[at][:, kept]), near)
+    null = exact.null_space(M[at][:, kept], near)
     if null is None:
         return "it takes too long", None
     face = Face(d, kept, *null)
@@ -228,23 +200,19 @@ def _in_integers(
         return "some overlapping rows are not combinations of those with weight", None
     if separated.any() != bool(len(face.free)):
         return "the overlapping rows leave a direction, or none, but should not", None
-    T = M[separated][:, kept]
-    if (exact.multiplied(T, face.near(found.direction)[:, None]) <= 0).any():
+    T, near, w = M[separated][:, kept], face.near(found.direction), found.direction[0]
+    v = w if face.is_all else in_floats(near, kept, d)[0]
+    w, v = (x / (np.abs(x).max() or 1.0) for x in (w * design.reach, v * design.reach))
+    if not np.allclose(w, v, atol=1e-6):
+        return "the direction is not 0 on all rows that are called overlapping", None
+    if (exact.multiplied(T, near[:, None]) <= 0).any():
         return "not all rows that are called separated are", None
-    if len(exact.independent(_few(exact.multiplied(T, face.vectors.T)))[1]) < len(face.free):
+    if len(exact.independent(exact.multiplied(T, face.vectors.T))[1]) < len(face.free):
         return "columns are called identified that are not known to be independent", None
     A, weights = _both_ways(M[at][:, np.delete(kept, face.free)], equality, q)
     if (q[~equality] > 0).any() and exact.positive_weights(A.T, weights) is None:
         return "no exact weights near these are known", None
     return flaw, face
-
-
-def _few(M: Array) -> Array:
-    """Integer rows; of very many as many as are needed, as far as floats see."""
-    if M.size * min(M.shape) <= ALL_ROWS:
-        return M
-    order, rank = exact.independent_first(exact.floats(exact.floats(M, 0)[0])[0].T)
-    return M[order[:rank]]
 
 
 def _are_sums(M: Array, found: Split, rest: Array) -> bool:
@@ -254,7 +222,7 @@ def _are_sums(M: Array, found: Split, rest: Array) -> bool:
     (F, e), near = exact.floats(M[found.at], 0), np.zeros((len(used), len(rest)))
     near[own] = np.eye(len(rest))
     near[before] = -np.linalg.lstsq(F[:, before], F[:, own], rcond=None)[0]
-    null = exact.null_space(_few(M[found.at]), near * 2.0 ** -(e.T - e.max()))
+    null = exact.null_space(M[found.at], near * 2.0 ** -(e.T - e.max()))
     if null is None or null[1].tolist() != own.tolist() or exact.multiplied(M, null[0].T).any():
         return False
     return not any(row[j + 1 :].any() for row, j in zip(null[0], own.tolist(), strict=True))
@@ -287,7 +255,7 @@ def not_positive(
         A, E = dense(design.rows(unclear)), design.errors(unclear)
         errors = UNIT * (d + 16) * (np.abs(A) @ np.abs(high)) + E @ np.abs(high)
         unclear = unclear[~(A @ high > errors)]
-    if design.printed is None or not 0 < len(unclear) * d <= EXACT:
+    if not design.is_whole or not 0 < len(unclear) * d <= EXACT:
         return unclear, signs
     if v is None:
         pairs = zip(w[0].tolist(), w[1].tolist(), strict=True)
@@ -319,7 +287,7 @@ def flaw_in_floats(design: Design, found: Split) -> str:
     if not balances(design, found):
         return "the weights do not balance the rows"
     spanning = ~found.separated[found.at] & ((q > 0) | free)
-    N = null_vectors(A[spanning][:, kept] / unit[kept])[0]
+    N = program.null_vectors(A[spanning][:, kept] / unit[kept])[0]
     V = np.zeros((len(w), N.shape[1]))
     V[kept] = N / unit[kept, None]
     if (np.abs(design.margins(V)[~found.separated]) > 1e-7).any():
@@ -330,36 +298,35 @@ def flaw_in_floats(design: Design, found: Split) -> str:
     return ""
 
 
-def _by_simplex(design: Design) -> Split:
-    """The split of few rows, one after the other, in integers (Bland).
+def _by_simplex(design: Design) -> Split | None:
+    """The split of few rows in integers (Bland).
 
-    The negative of a row that overlaps is a combination of the others; a row that is not one is
-    positive in some direction that no other row forbids.
+    Rows sum to the negative of a combination of all rows, or some of them are positive in a
+    direction that no row forbids: then the others are asked again.
     """
     (n, d), equality = design.shape, design.equality
     every, out, q = np.arange(n), Split.of_nothing(n, d), np.zeros(n)
-    M = design.integers(every)
+    M = design.integers(every).astype(object)
     kept = exact.independent(M)[1]
-    M = M[:, kept]
+    M, left, w = M[:, kept], ~equality, np.zeros(len(kept), dtype=object)
     rows = np.concatenate([M, -M[equality]])
-    left, w = ~equality, np.zeros(len(kept), dtype=object)
     while left.any():
-        i = int(np.flatnonzero(left)[0])
-        found = exact.combination(rows, -M[i], 10_000)
+        b = -M[left].sum(axis=0)
+        found = exact.combination(rows, b, 10_000)
         if found is None:
+            return None
+        weights, v = np.asarray(found[0]), found[1]
+        if v is None:
+            some = np.flatnonzero(b)[:1]  # the sum is a positive multiple of b
+            k = Fraction(int(rows[:, some[0]] @ weights), int(b[some[0]])) if len(some) else 1
+            both = np.array([float(x / k) for x in weights.tolist()])
+            q = both[:n] + left
+            q[equality] -= both[n:]
             break
-        weights, v = found
-        if weights is None:
-            positive = (M.astype(object) @ v > 0) & ~equality
-            w, out.separated, left = w + v, out.separated | positive, left & ~positive
-            continue
-        total = rows.T.astype(object) @ weights  # a positive multiple of the row's negative
-        j = int(M[i].astype(bool).argmax())
-        k = Fraction(int(total[j]), -int(M[i, j])) if M[i, j] else 1
-        new = np.array([float(x / k) for x in weights.tolist()])
-        new[:n][equality] -= new[n:]
-        new[i] += 1.0
-        q, left = q + new[:n] / np.abs(new).max(), left & ~(new[:n] > 0)
+        m = M @ v
+        positive = (m > 0) & ~equality
+        w = w + v * Fraction(1, int(m.max()))  # so that none drowns in the others
+        out.separated, left = out.separated | positive, left & ~positive
     out.at, out.kept, out.weights = every, kept, np.where(out.separated, 0.0, q)
     out.direction = in_floats(w, kept, d)
     return out
@@ -377,20 +344,20 @@ def statuses(design: Design, found: Split, face: Face | None) -> tuple[list[str]
     show both. Without a face that is known exactly, signs hold up to rounding.
     """
     out = np.full(design.shape[1], UNIDENTIFIED, dtype=object)
-    out[found.kept] = FINITE
+    out[found.kept] = families.FINITE
     exactly = None if face is None else face.floats(face.vectors)
     moved = (found.face if exactly is None else exactly).any(axis=1)
-    infinite = np.flatnonzero(moved & (out == FINITE)).tolist()
+    infinite = np.flatnonzero(moved & (out == families.FINITE)).tolist()
     if not infinite:
         return out.tolist(), []
     if exactly is not None and not found.face[infinite].any(axis=1).all():
         found = replace(found, face=exactly)  # floats did not tell it from 0
-    cone = Cone(design, found, face if design.printed is not None else None)
+    cone = Cone(design, found, face if design.is_whole else None)
     known, few = cone.signs(found.direction), found.spanned and len(infinite) <= MOST_SIGNS
     seen = np.zeros(len(out), int) if known is None else known.astype(int)
     signs = {j: cone.sign(j, int(seen[j])) if few else None for j in infinite}
     for j, sign in signs.items():
-        out[j] = {1: PLUS, -1: MINUS}.get(sign or 0, EITHER)
+        out[j] = {1: families.PLUS, -1: families.MINUS}.get(sign or 0, families.EITHER)
     return out.tolist(), [j for j, sign in signs.items() if sign is None]
 
 
@@ -410,10 +377,12 @@ class Cone:
         """Take some of the separated rows, in coordinates in which they are round."""
         self.at, A, F, unit = at, self.design.rows(at), self.found.face, self.design.reach
         T, size = np.asarray(A @ F), np.abs(A) @ np.abs(F)
-        if (np.abs(T).max(axis=1) < CLEAR * size.max(axis=1)).any() and A.shape[0] * F.size <= 1e7:
+        if (np.abs(T).max(axis=1) < program.CLEAR * size.max(axis=1)).any() and A.shape[
+            0
+        ] * F.size <= 1e7:
             T = multiplied(dense(A), F)[0]
         top = np.maximum(np.abs(T).max(axis=1), 1e-300)
-        T, C = coordinates(T / top[:, None])
+        T, C = program.coordinates(T / top[:, None])
         lengths = np.maximum(np.sqrt(np.einsum("ij,ij->i", T, T)), 1e-300)
         self.T, self.lengths, self.F = T / lengths[:, None], lengths * top, F @ C
         w = self.found.direction[0] * unit
@@ -442,7 +411,7 @@ class Cone:
                 q, rest = least_rest(self.T, sign * self.F[j] / np.sqrt(self.F[j] @ self.F[j]))
                 length = np.sqrt(rest @ rest)
                 if length <= 1e-8:
-                    if self.face is None or self.is_sum(sign, j, q):
+                    if self.is_sum(sign, j, q):
                         return sign
                     break
                 v = multiplied(self.F, (part * self.z - rest / length)[:, None])
@@ -471,14 +440,14 @@ class Cone:
         return exact.multiplied(M, face.vectors[:, used].T), face.vectors[:, place]
 
     def is_sum(self, sign: int, j: int, q: Array) -> bool:
-        """Whether weights near these make rows sum to a unit vector exactly."""
-        for least in (1e-9, 0.0):
+        """Whether weights near these make rows sum to a unit vector, exactly if the face is."""
+        for least in (1e-9, 0.0) if self.face is not None else ():
             some = np.flatnonzero(q > least * q.max())
             M, line = self.on_face(self.at[some], j)
             weights = np.append(q[some] / self.lengths[some], 1.0 / np.sqrt(self.F[j] @ self.F[j]))
             if exact.positive_weights(np.vstack([M, -sign * line]).T, weights) is not None:
                 return True
-        return False
+        return self.face is None
 
 
 def least_rest(T: Array, unit: Array) -> tuple[Array, Array]:
@@ -590,11 +559,11 @@ def check_separability_proof(
     >>> bool(check_separability_proof(report, X, y, exact=True))
     True
     """
-    if report.kind == UNDECIDED:
+    if report.kind == families.UNDECIDED:
         raise ValueError("the report is undecided, and claims nothing that could be checked here")
-    kind = FAMILIES[report.family]
-    data = data_of(kind, X, **{**report.given, "y": y, "sample_weight": sample_weight})
-    if isinstance(kind, Pairs):
+    kind = families.FAMILIES[report.family]
+    data = families.data_of(kind, X, **{**report.given, "y": y, "sample_weight": sample_weight})
+    if isinstance(kind, families.Pairs):
         flaw = _flaw_of_pairs(report, kind.met(data))
         return SeparabilityCheck(not flaw, flaw, True)
     design, status = kind.rows(data), [c.status for c in report.coefficients]
@@ -603,54 +572,45 @@ def check_separability_proof(
         separated = table[design.example, design.column]
     elif len(separated) != design.shape[0] or (kind.table(design, separated) != table).any():
         return SeparabilityCheck(False, "other pairs are compared, or are separated", exact)
-    if kind_of(separated) != report.kind or len(status) != design.shape[1]:
-        flaw = f"the kind of these rows is {kind_of(separated)!r}, not {report.kind!r}"
+    if families.kind_of(separated) != report.kind or len(status) != design.shape[1]:
+        flaw = f"the kind of these rows is {families.kind_of(separated)!r}, not {report.kind!r}"
         return SeparabilityCheck(False, flaw, exact)
     found = _claim(report, kind, design, separated, np.array(status))
     doubt, face = prove(design, found)
-    if face is None or (exact and doubt):
-        flaw = doubt if exact else flaw_in_floats(design, found)
-        moved, exactly = found.face.any(axis=1), exact
-    else:
-        flaw, exactly = "", not doubt
-        w = found.direction[0]
-        v = w if face.is_all else in_floats(face.near(found.direction), face.kept, len(w))[0]
-        w, v = (x / (np.abs(x).max() or 1.0) for x in (w * design.reach, v * design.reach))
-        if not np.allclose(w, v, atol=1e-6):
-            flaw = "the direction is not 0 on all rows that are called overlapping"
-        if not flaw and not balances(design, found):
-            flaw = "the weights do not balance the rows"
-        moved = np.zeros(design.shape[1], bool)
-        moved[found.kept] = face.vectors.any(axis=0)
-        if exact and not flaw and statuses(design, found, face) != (status, []):
-            flaw = "the sign of a coefficient is another one, or not proved"
-    infinite = ~np.isin(status, (FINITE, UNIDENTIFIED))
+    flaw = doubt if exact else "" if face is not None else flaw_in_floats(design, found)
+    moved = (found.face if face is None else face.floats(face.vectors)).any(axis=1)
+    if exact and not flaw and statuses(design, found, face) != (status, []):
+        flaw = "the sign of a coefficient is another one, or not proved"
+    infinite = ~np.isin(status, (families.FINITE, UNIDENTIFIED))
     if not flaw and not np.array_equal(moved, infinite):
         flaw = "coefficients are called infinite that are finite, or the other way round"
-    return SeparabilityCheck(not flaw, flaw, exactly)
+    return SeparabilityCheck(not flaw, flaw, exact or (face is not None and not doubt))
 
 
-def _flaw_of_pairs(report: Any, met: Met) -> str:
+def _flaw_of_pairs(report: Any, met: families.Met) -> str:
     levels, w = met.levels(), np.zeros(len(met.names))
     if report.direction is not None:
         w[1:] = report.direction.coef[0]
     separated, rise = levels[met.winner] != levels[met.loser], w[met.winner] - w[met.loser]
-    if not np.array_equal(report.separated_rows[met.example, met.column], separated):
-        return "other comparisons are separated"
-    if kind_of(separated) != report.kind:
-        return f"the kind of these rows is {kind_of(separated)!r}, not {report.kind!r}"
+    rows, status = (
+        report.separated_rows[met.example, met.column],
+        [c.status for c in report.coefficients],
+    )
+    if not np.array_equal(rows, separated) or families.kind_of(separated) != report.kind:
+        return f"other comparisons are separated: the kind is {families.kind_of(separated)!r}"
     if not np.array_equal(rise > 0, separated) or (rise < 0).any():
         return "the direction does not separate exactly these comparisons"
-    status = [c.status for c in report.coefficients]
     return "" if status == met.statuses(levels) else "the status of a coefficient is another one"
 
 
-def _claim(report: Any, kind: Family, design: Design, separated: Array, status: Array) -> Split:
+def _claim(
+    report: Any, kind: families.Family, design: Design, separated: Array, status: Array
+) -> Split:
     """The report's direction and weights, of all rows or, of many, those with weight and some."""
     (n, d), w, reach = design.shape, np.zeros(design.shape[1]), design.reach
     some, q = np.ones(n, bool), np.zeros(n)
     if n * d > EXACT / 2:
-        some = np.random.default_rng(0).permutation(n) < A_COLUMN * d + FEW
+        some = np.random.default_rng(0).permutation(n) < program.A_COLUMN * d + program.FEW
     if report.overlap_weights is not None:
         table = report.overlap_weights.tocoo()
         places = design.example * table.shape[1] + design.column
@@ -667,7 +627,7 @@ def _claim(report: Any, kind: Family, design: Design, separated: Array, status: 
     face = np.zeros((d, 0))
     if separated.any():
         spanning = at[~separated[at] & ((q[at] > 0) | design.equality[at])]
-        N = null_vectors(design.rows(spanning)[:, kept] / reach[kept])[0]
+        N = program.null_vectors(design.rows(spanning)[:, kept] / reach[kept])[0]
         N[np.abs(N).max(axis=1, initial=0.0) <= 1e-9] = 0.0
         face = np.zeros((d, N.shape[1]))
         face[kept] = N / reach[kept, None]

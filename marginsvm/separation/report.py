@@ -16,24 +16,8 @@ from marginsvm._cached import Later
 from marginsvm._rounding import rounding_of
 from marginsvm._typing import Array
 from marginsvm.problem.threads import single_threaded_blas
-from marginsvm.separation.families import (
-    COMPLETE,
-    EITHER,
-    FAMILIES,
-    FINITE,
-    OVERLAP,
-    QUASI,
-    UNDECIDED,
-    UNIDENTIFIED,
-    Data,
-    Direction,
-    Family,
-    Pairs,
-    TooLargeError,
-    data_of,
-    family_of,
-    kind_of,
-)
+from marginsvm.separation import families
+from marginsvm.separation.families import FINITE, UNDECIDED, Data, Direction, Family, Pairs
 from marginsvm.separation.fitted_models import arguments_of
 from marginsvm.separation.program import identified
 from marginsvm.separation.proof import answer, in_floats, statuses
@@ -120,7 +104,7 @@ class Separability:
     --------
     >>> from marginsvm import check_separability
     >>> check_separability([[0.0], [1.0]], [0, 1])
-    Separable (complete separation): 2 of 2 examples are predicted perfectly (0, 1).
+    Complete separation: 2 of 2 examples are predicted perfectly (0, 1).
     The maximum-likelihood estimate does not exist. Infinite: (intercept), x0.
     ...
       (intercept)  -inf
@@ -149,7 +133,7 @@ class Separability:
 
     @property
     def _family(self) -> Family:
-        return FAMILIES[self.family]
+        return families.FAMILIES[self.family]
 
     @property
     def separated(self) -> Array:
@@ -168,7 +152,7 @@ class Separability:
         It is where the examples overlap, and only then. None: undecided, be it in the last digits.
         """
         known = self.kind != UNDECIDED and self.separable is not None
-        return self.kind == OVERLAP if known else None
+        return self.kind == families.OVERLAP if known else None
 
     def remainder(self, X: Any) -> Any:
         """What to fit for the finite coefficients: their limits, as the others go to infinity.
@@ -207,7 +191,7 @@ class Separability:
         n = X.shape[0] if hasattr(X, "shape") else len(X)
         if n != len(self.used):
             raise ValueError(f"X has {n} examples, but the report {len(self.used)}")
-        data = data_of(self._family, X, **self.given)
+        data = families.data_of(self._family, X, **self.given)
         return self._family.remainder(self, data, identified)
 
     def to_frame(self) -> Any:
@@ -235,15 +219,12 @@ class Separability:
         )
 
     def __repr__(self) -> str:
-        shown = sorted(self.coefficients, key=lambda c: c.status == FINITE)[:_LISTED]
-        if all(c.status == FINITE for c in shown):
-            shown = []
+        first = sorted(self.coefficients, key=lambda c: c.status == FINITE)[:_LISTED]
+        some = first and first[0].status != FINITE
+        shown = [c for c in self.coefficients if c in first] if some else []
         width, left = max((len(c.name) for c in shown), default=0), len(self.coefficients)
-        table = [
-            f"  {name:<{width}}  {'infinite, of either sign' if status == EITHER else status}"
-            for name, status in self.coefficients
-            if (name, status) in shown
-        ]
+        words = {families.EITHER: "infinite, of either sign"}
+        table = [f"  {c.name:<{width}}  {words.get(c.status, c.status)}" for c in shown]
         more = f"  and {left - len(table)} more: see coefficients or to_frame()"
         texts = [fill(text, _WIDTH) for text in self._texts()]
         return "\n".join([*texts, *table, *[more] * (0 < len(table) < left)])
@@ -252,52 +233,45 @@ class Separability:
         """What was found, and what to do."""
         if self.kind == UNDECIDED:
             return [f"Undecided: {self.reason}"]
-        sure, named = self.estimate_exists is not None, _listed(self._infinite())
-        doubt = "" if sure else ", up to rounding"
-        found = f"no separation: the {self._family.noun} overlap"
-        advice = [
-            f"The maximum-likelihood estimate exists{doubt}. If a fit did not converge, "
-            "separation is not the reason: scale the features, or raise max_iter."
-        ]
-        if self.kind != OVERLAP:
+        noun, named, sure = self._family.noun, _listed(self._infinite()), self.estimate_exists
+        doubt = ", up to rounding" if sure is None else ""
+        start = "Undecided in the last digits; up to rounding: " if sure is None else ""
+        if self.kind == families.OVERLAP:
+            texts = [
+                f"{start}No separation: the {noun} overlap. {self.reason}",
+                f"The maximum-likelihood estimate exists{doubt}. If a fit did not converge, "
+                "separation is not the reason: scale the features, or raise max_iter.",
+            ]
+        else:
             perfect = np.flatnonzero(self.separated).tolist()
             partly = int(self.separated_rows.any(axis=1).sum()) - len(perfect)
-            found = (
-                f"{self.kind} separation: {len(perfect)} of {len(self.separated)} "
-                f"{self._family.noun} {self._family.perfect}"
-                + (f" ({_listed(perfect)})" if perfect else "")
-                + (f", and some outcomes are ruled out for {partly} others" if partly else "")
-            )
-            limit = "; the finite coefficients are those of a fit to remainder(X). Or"
-            advice = [
-                f"The maximum-likelihood estimate does not exist{doubt}."
-                + (f" Infinite: {named}." if named else ""),
-                f"Report these as infinite{limit if self.kind == QUASI else ', or'} penalise the "
-                f"fit (Firth: {self._family.firth}). Standard errors and Wald intervals of a fit "
-                "without a penalty mean nothing: give likelihood ratio tests and profile "
+            rest = f", and some outcomes are ruled out for {partly} others" * (partly > 0)
+            limit = " The finite coefficients are those of a fit to remainder(X)."
+            texts = [
+                f"{start}{self.kind.capitalize()} separation: {len(perfect)} of "
+                f"{len(self.separated)} {noun} {self._family.perfect}"
+                f"{f' ({_listed(perfect)})' * bool(perfect)}{rest}. {self.reason}",
+                f"The maximum-likelihood estimate does not exist{doubt}. "
+                f"Infinite: {named or 'some contrasts'}.",
+                f"Report these as infinite, or penalise the fit (Firth: {self._family.firth})."
+                f"{limit * (self.kind == families.QUASI)} Standard errors and Wald intervals of a "
+                "fit without a penalty mean nothing: give likelihood ratio tests and profile "
                 "likelihood intervals.",
-                *[f"For a paper: {self.sentence}"] * sure,
             ]
-        if self.kind == COMPLETE and self.separable:
-            found = f"separable (complete s{found[10:]}"
-            found = found.replace("separation:", "separation):", 1)
-        start = "" if sure else "undecided in the last digits; up to rounding, "
-        text = f"{start}{found}. {self.reason}"
-        close = (
-            f"R would leave out {_listed(self.nearly_collinear)}: nearly a combination of the "
-            "columns before, but none in these numbers."
-        )
-        offset = ["The offset changes nothing of this."] * ("offset" in self.given)
-        return [
-            text[0].upper() + text[1:],
-            *advice,
-            *[close] * bool(self.nearly_collinear),
-            *offset,
-        ]
+        if self.sentence:
+            texts.append(f"For a paper: {self.sentence}")
+        if self.nearly_collinear:
+            texts.append(
+                f"R would leave out {_listed(self.nearly_collinear)}: nearly a combination of the "
+                "columns before, but none in these numbers."
+            )
+        return [*texts, *["The offset changes nothing of this."] * ("offset" in self.given)]
 
     def _infinite(self) -> list[str]:
         """The names of infinite coefficients."""
-        return [c.name for c in self.coefficients if c.status not in (FINITE, UNIDENTIFIED)]
+        return [
+            c.name for c in self.coefficients if c.status not in (FINITE, families.UNIDENTIFIED)
+        ]
 
     @property
     def sentence(self) -> str:
@@ -431,7 +405,7 @@ def check_separability(
     validate_parameter_constraints(
         _CONSTRAINTS, {"fit_intercept": fit_intercept}, "check_separability"
     )
-    kind = family_of(family, y)
+    kind = families.family_of(family, y)
     more = {"offset": offset, "strata": strata, "entry": entry, "groups": groups}
     given = {
         "y": y,
@@ -440,7 +414,7 @@ def check_separability(
         "feature_names": feature_names,
         **{key: value for key, value in more.items() if value is not None},
     }
-    data = data_of(kind, X, **given)
+    data = families.data_of(kind, X, **given)
     common: dict[str, Any] = {
         "family": kind.name,
         "fit_intercept": data.intercept,
@@ -460,7 +434,7 @@ def _of_pairs(kind: Pairs, data: Data) -> dict[str, Any]:
     table |= np.all(rows.any(axis=1, keepdims=True) & (table >= rows), axis=1, keepdims=True)
     w = (levels - levels[0])[1:].astype(float)
     return {
-        "kind": kind_of(separated),
+        "kind": families.kind_of(separated),
         "exact": True,
         "separable": bool(separated.all()),
         "separated_rows": table,
@@ -472,7 +446,7 @@ def _of_pairs(kind: Pairs, data: Data) -> dict[str, Any]:
 def _of_rows(kind: Family, data: Data) -> dict[str, Any]:
     try:
         design = kind.rows(data)
-    except TooLargeError as error:
+    except families.TooLargeError as error:
         table = np.zeros((data.n, 1), bool)
         return {
             "kind": UNDECIDED,
@@ -505,7 +479,7 @@ def _of_rows(kind: Family, data: Data) -> dict[str, Any]:
     weights = q / (np.abs(q).sum() or 1.0), (design.example[at], design.column[at])
     shown = separated.any() and not known.undecided
     return {
-        "kind": UNDECIDED if known.undecided else kind_of(separated),
+        "kind": UNDECIDED if known.undecided else families.kind_of(separated),
         "exact": face is not None and not known.reason,
         "separable": known.separable,
         "separated_rows": table,
