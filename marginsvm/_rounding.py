@@ -52,18 +52,19 @@ def additions(n: int, chain: int = CHAIN) -> int:
 
 
 def product(A: Array, B: Array, chain: int = CHAIN) -> Array:
-    """``A @ B`` in short chains; nearly as fast."""
-    n = A.shape[-1]
-    if n <= chain:
-        return times(A, B)
-    return summed(times(A[..., i : i + chain], B[i : i + chain]) for i in range(0, n, chain))
+    """``A @ B`` in short chains, nearly as fast; of any length where ``chain`` is 0."""
+    n, chain = A.shape[-1], chain or A.shape[-1] or 1
+    found = times(A[..., :chain], B[:chain])
+    for i in range(chain, n, chain):
+        found += times(A[..., i : i + chain], B[i : i + chain])
+    return found
 
 
-def times(A: Any, B: Any) -> Any:
+def times(A: Array, B: Array) -> Array:
     """``A @ B``, during which other threads run: NumPy's matmul keeps them waiting where it gives
     up to 500 numbers (2.4), but dot copies parts of columns.
     """
-    whole = isinstance(A, np.ndarray) and A.flags.forc and B.flags.forc
+    whole = A.flags.forc and B.flags.forc
     return np.dot(A, B) if whole else A @ B
 
 

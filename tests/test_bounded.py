@@ -30,7 +30,6 @@ from marginsvm._rounding import (
     Extended,
     chained,
     exact_inner,
-    extended,
     inner,
     product,
     summed,
@@ -567,15 +566,6 @@ def test_products_in_chains_are_as_precise_as_is_said(terms, n):
         assert error(product(a[None], b[:, None])[0, 0], a, b, exact) <= chained(n)
         long = product(a[None], b[:, None], LONG)[0, 0]
         assert error(long, a, b, exact) <= chained(n, LONG)
-
-
-@pytest.mark.parametrize("n", LENGTHS)
-@pytest.mark.parametrize("terms", [alike, crumbs, mixed])
-def test_sums_in_extended_precision_are_as_precise_as_is_said(terms, n):
-    unit = {"unit": 0.5 * float(np.finfo(Extended).eps)} if terms is crumbs else {}
-    for a, b, exact in terms(n, **unit):
-        found = a.astype(Extended) @ b.astype(Extended)
-        assert error(found, a, b, exact) <= extended(n)
 
 
 @pytest.mark.parametrize("n", LENGTHS)

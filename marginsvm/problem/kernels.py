@@ -561,17 +561,13 @@ class Gram:
         V = w.T
         if self.kept is not None or 20 * np.count_nonzero(V) < V.size or not self.fits:
             F = np.zeros(V.shape)
-            for some, columns in self._columns_of(support_of(V)):
+            few = support_of(V)
+            kept = self.kept and self.kept.take(few)
+            for some, columns in kept or ((i, self.values(i)) for i in self._strips(few)):
                 F += product(columns.T.astype(FLOAT64, copy=False), V[some])
         else:
             F = self._product(self.whole(), V, precise)
         return (F + self.constant**2 * V.sum(axis=0)) / self.radius**2
-
-    def _columns_of(self, few: Array) -> Iterator[tuple[Array, Array]]:
-        if self.kept is None:
-            yield from ((some, self.values(some)) for some in self._strips(few))
-        else:
-            yield from self.kept.take(few)
 
     def _product(self, K: Array, V: Array, precise: bool) -> Array:
         """``K V``, strip by strip in some threads."""

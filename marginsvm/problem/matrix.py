@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils._array_api import _convert_to_numpy, array_api_compat
 
-from marginsvm._rounding import product, times
+from marginsvm._rounding import product
 from marginsvm._typing import Array
 from marginsvm.problem.norms import LpNorm
 from marginsvm.problem.threads import ordered_map
@@ -260,11 +260,11 @@ class Dense(Matrix):
 
     def times(self, W: Array, chain: int = 0) -> Array:
         X, W = self._alike(W)
-        return on_host(product(X, W, chain) if chain and not self.foreign else times(X, W))
+        return on_host(X @ W) if self.foreign else product(X, W, chain)
 
     def adjoint(self, V: Array, chain: int = 0) -> Array:
         X, V = self._alike(V.T)
-        return on_host(product(V, X, chain) if chain and not self.foreign else times(V, X))
+        return on_host(V @ X) if self.foreign else product(V, X, chain)
 
     def squared_norms(self, norm: LpNorm, mean: Array | None) -> Array:
         if self.foreign and norm.p == 2.0:
