@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 from marginsvm import AdaptiveSamplingKernelClassifier, BatchPerceptron, theory_draws
 from marginsvm.kernels import two_layer_relu_ntk
 from marginsvm.papers import adaptive_sampling
-from marginsvm.papers.adaptive_sampling import Draws, cycle_at, quantile, uniforms
+from marginsvm.papers.adaptive_sampling import Draws, cycle_at, quantile
 from marginsvm.problem.adapter import ColumnPlan, GramAdapter
 from marginsvm.problem.responses import softmax
 from marginsvm.problem.rows import make_rows
@@ -186,13 +186,6 @@ def test_extreme_uniforms_and_scores_give_valid_rows(u, spread, balanced, rng):
     drawn, own = draws.draw(q, np.full(6, u)), data.rows.codes[draws.order]
     assert all(own[i] == c != j for i, c, j, _ in drawn)
     assert not balanced or {c for _, c, _, _ in drawn} == {j for _, _, j, _ in drawn}
-
-
-def test_uniforms_do_not_depend_on_the_rounds():
-    whole = uniforms(3, 0, 50, 4)
-    parts = [uniforms(3, a, b, 4) for a, b in ((0, 1), (1, 30), (30, 50))]
-    np.testing.assert_array_equal(whole, np.concatenate(parts))
-    assert np.any(whole != uniforms(4, 0, 50, 4))
 
 
 # The theorem.
