@@ -659,7 +659,7 @@ def test_a_warm_start_continues_bit_for_bit(C, rng):
 def test_verbose_prints_bounds(rng, capsys):
     X, y = regression(rng)
     DualLpRegressor(random_state=0, verbose=True).fit(X, y)
-    assert "least norm" in capsys.readouterr().out
+    assert "norm_bound" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

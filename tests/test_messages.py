@@ -95,7 +95,7 @@ def test_verbose_prints_bounds_that_close(cls, rng, capsys):
     clf = fit(make(cls, max_iter=300, verbose=1), X, y)
     lines = capsys.readouterr().out.splitlines()
     gaps = [float(re.search(r"relative gap (\S+)\)", line)[1]) for line in lines]
-    bounds = [float(re.search(r"best margin <= (\S+)", line)[1]) for line in lines]
+    bounds = [float(re.search(r"margin_bound (\S+)", line)[1]) for line in lines]
     assert len(gaps) >= min(2, clf.n_iter_)
     assert np.all(np.diff(gaps) <= 0)
     assert np.all(np.diff(bounds) <= 0)

@@ -11,6 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial, wraps
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -43,15 +44,6 @@ try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
 except ModuleNotFoundError:
 
-    class _NoCallbacks:
-        """The context of a fit that has no callbacks to call."""
-
-        def call_on_fit_task_begin(self, **_: Any) -> None:
-            """No callback is told."""
-
-        def call_on_fit_task_end(self, **_: Any) -> None:
-            """No callback is told."""
-
     class CallbackSupportMixin:  # type: ignore[no-redef]
         """What :class:`DualStateMixin` uses of scikit-learn's mixin, without callbacks."""
 
@@ -64,17 +56,12 @@ except ModuleNotFoundError:
                 )
             return self
 
-        def _init_callback_context(self, **_: Any) -> _NoCallbacks:
-            return _NoCallbacks()
+        def _init_callback_context(self, **_: Any) -> Any:
+            return SimpleNamespace(call_on_fit_task_begin=dict, call_on_fit_task_end=dict)
 
     def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
         """Call the method. As deep as scikit-learn's decorator, as warnings name their caller."""
-
-        @wraps(method)
-        def wrapped(*args: Any, **kwargs: Any) -> Any:
-            return method(*args, **kwargs)
-
-        return wrapped
+        return wraps(method)(lambda *args, **kwargs: method(*args, **kwargs))
 
 
 # Part of the published gap, or less, that rounds leave where most of it is rounding; and relative
@@ -137,7 +124,11 @@ class DualState(CallbackSupportMixin):
                     due = n.bit_length() > before.bit_length() or n // 1000 > before // 1000
                     if self.verbose and due:
                         fitted = self._fitted(algorithm, problem, training, progress)
-                        print(f"[{type(self).__name__}] {fitted.words()}")
+                        values = fitted.in_units(*progress.line[3:]).items()
+                        text = ", ".join(f"{name} {value:.6g}" for name, value in values)
+                        gap = relative_gap(progress.lower, progress.upper)
+                        line = f"round {n}: {text} (relative gap {gap:.3g})"
+                        print(f"[{type(self).__name__}] {line}")
                     if not getattr(self, "_skl_callbacks", None):
                         return False
                     task, known = context.subcontext(task_name="round"), {"X": X, "y": y}
@@ -258,11 +249,10 @@ class DualStateMixin(StatesMargin, PredictorMixin, FitsBlocks, DualState, Classi
         names: list[str] = super()._get_param_names()
         return names
 
-    @property
-    def _runs_on_devices(self) -> bool:  # type: ignore[override]
-        """Whether fits are by passes, so that they run on a device as well."""
-        default: DualStateMixin = type(self)()  # this one's parameters may not be valid
-        return default._algorithm().requires.by_passes
+    @classmethod
+    @cache
+    def _runs_on_devices(cls) -> bool:
+        return cls()._algorithm().requires.by_passes
 
     @abstractmethod
     def _algorithm(self) -> Algorithm:

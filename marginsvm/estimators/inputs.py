@@ -7,7 +7,6 @@ without it, they are converted to NumPy as everything array-like is, or refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from numbers import Real
@@ -169,11 +168,6 @@ def rows_in_part(X: Any) -> int:
     return max(1, CONVERTED_BYTES // (8 * max(1, X.shape[1])))
 
 
-def parts_of_map(X: Array, size: int) -> Iterator[Array]:
-    """Consecutive parts of a memory map, of ``size`` rows each, as plain arrays."""
-    return (np.asarray(X[i : i + size]) for i in range(0, len(X), size))
-
-
 def as_objects(kernel: Any, X: Any) -> Array | None:
     """Examples for a callable kernel that are no rows of numbers, such as strings, as an array.
 
@@ -224,15 +218,6 @@ def validated(
     features = {name: getattr(copy, name) for name in names if hasattr(copy, name)}
     signs = _check_monotonic_cst(copy, spec.monotonic_cst)
     return X, y, features, signs if np.any(signs) else None
-
-
-def positive(weight: Array | None, n_examples: int) -> tuple[Array, Array | None]:
-    """Indices of the examples of positive weight, and their weights; None: these are all 1."""
-    if weight is None:
-        return np.arange(n_examples), None
-    kept = np.flatnonzero(weight)
-    weight = weight[kept]
-    return kept, weight if np.any(weight != 1.0) else None
 
 
 def class_weighted(class_weight: Any, y: Array, weight: Array | None) -> Array | None:

@@ -52,12 +52,18 @@ def costs_in_order(Cs: Any, model: MaxMarginClassifier, training: TrainingData) 
         if Cs == 1:
             return np.array([np.sqrt(low * HIGH)]) / unit
         return np.geomspace(low, HIGH, int(Cs)) / unit
-    given = check_array(Cs, ensure_2d=False, dtype=np.float64, ensure_all_finite=False)
+    return _positive(
+        Cs,
+        f"Cs must be an integer or a list of finite positive numbers, but is {Cs!r}; a hard "
+        "margin, C=inf, is MaxMarginClassifier's default",
+    )
+
+
+def _positive(given: Any, error: str) -> Array:
+    """Positive numbers, in ascending order."""
+    given = check_array(given, ensure_2d=False, dtype=np.float64, ensure_all_finite=False)
     if given.ndim != 1 or not (np.isfinite(given).all() and (given > 0.0).all()):
-        raise ValueError(
-            f"Cs must be an integer or a list of finite positive numbers, but is {Cs!r}; a hard "
-            "margin, C=inf, is MaxMarginClassifier's default"
-        )
+        raise ValueError(error)
     return np.unique(given)
 
 
@@ -95,13 +101,11 @@ def gammas_in_order(search: Any) -> Array:
             f"gammas are values of a named kernel's gamma, which kernel={kernel!r} with "
             f"kernel_params={named} leaves no room for: choose kernel='rbf', or gammas=None"
         )
-    given = check_array(search.gammas, ensure_2d=False, dtype=np.float64, ensure_all_finite=False)
-    if given.ndim != 1 or not (np.isfinite(given).all() and (given > 0.0).all()):
-        raise ValueError(
-            f"gammas must be a list of finite positive numbers, but is {search.gammas!r}; one "
-            "value, or 'scale', is gamma"
-        )
-    return np.unique(given)
+    return _positive(
+        search.gammas,
+        f"gammas must be a list of finite positive numbers, but is {search.gammas!r}; one value, "
+        "or 'scale', is gamma",
+    )
 
 
 @dataclass(frozen=True, eq=False)

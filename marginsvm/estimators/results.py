@@ -19,9 +19,6 @@ from marginsvm._version import __version__
 from marginsvm.certificate.bounded import level_of, lowest_values
 from marginsvm.certificate.certificate import (
     Certificate,
-    bounds_text,
-    quantity,
-    relative_gap,
     rows_in_words,
 )
 from marginsvm.certificate.proof import FLOATS, Confirmed, Proof, restated
@@ -30,7 +27,6 @@ from marginsvm.estimators.inputs import (
     Device,
     as_objects,
     check_same_namespace,
-    parts_of_map,
     place_of,
     rows_in_part,
 )
@@ -153,14 +149,6 @@ class Fitted:
         unit = self.problem.radius * self.problem.rows.unit
         return {"margin": lower * unit, "margin_bound": upper * unit}
 
-    def words(self) -> str:
-        """The bounds after the last round, in words."""
-        line = self.progress.line
-        lower, upper = self.in_units(*line[3:]).values()
-        bounds = bounds_text(lower, upper, quantity(self.problem.nu))
-        gap = relative_gap(line.lower, line.upper)
-        return f"round {line.n_iter}: {bounds} (relative gap {gap:.3g})"
-
 
 class FittedOneClass(Fitted):
     """A fit to examples of one class after some round, on libsvm's scale.
@@ -280,13 +268,6 @@ class FittedIntervals(Fitted):
         violation = violation * self.training.unit
         return {"norm": norm, "norm_bound": bound, "violation": violation}
 
-    def words(self) -> str:
-        norm, bound, violation = self.in_units(*self.progress.line[3:]).values()
-        return (
-            f"epoch {self.progress.n_iter}: {bound:.6g} <= least norm, norm {norm:.6g}, "
-            f"violation {violation:.3g}"
-        )
-
 
 def publish(estimator: Any, attributes: dict[str, Any]) -> None:
     """Replace all fitted attributes at once, so that none of an earlier fit stays."""
@@ -305,7 +286,6 @@ class ScoresMixin:
     # Whether named kernels are computed in float64, whatever the examples are in: bounds of the
     # exact solver are closer than the rounding of kernel values in float32.
     _widens_kernels: bool = False
-    _runs_on_devices: bool = False  # whether fits are by passes, which run where the examples are
     constant_: float  # fitted with normalize=True
     classes_: Array
     coef_: Array
@@ -314,6 +294,11 @@ class ScoresMixin:
     support_vectors_: Any
     dual_coef_: Array
     _gamma: float
+
+    @classmethod
+    def _runs_on_devices(cls) -> bool:
+        """Whether fits are by passes, which run where the examples are."""
+        return False
 
     def _kernel_matrix(self, X: Any, Y: Any) -> Array:
         """Kernel of all pairs of two sets of examples."""
@@ -325,7 +310,8 @@ class ScoresMixin:
         check_same_namespace(X, self, attribute="intercept_", method=method)
         size, spec, place = rows_in_part(X), ProblemSpec.of(self), place_of(X)
         if size and len(X) > 0:
-            return np.concatenate([self._scores_of(x, method) for x in parts_of_map(X, size)])
+            parts = (np.asarray(X[i : i + size]) for i in range(0, len(X), size))
+            return np.concatenate([self._scores_of(part, method) for part in parts])
         objects = as_objects(spec.kernel, X)
         if objects is not None:
             X = objects
@@ -383,7 +369,7 @@ class ScoresMixin:
         tags, kernel = super().__sklearn_tags__(), ProblemSpec.of(self).kernel  # type: ignore[misc]
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = kernel == "precomputed"
-        tags.array_api_support = self._runs_on_devices and not callable(kernel)
+        tags.array_api_support = self._runs_on_devices() and not callable(kernel)
         return tags
 
 

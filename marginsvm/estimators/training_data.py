@@ -21,7 +21,6 @@ from marginsvm.estimators.inputs import (
     class_weighted,
     given_intervals,
     place_of_training,
-    positive,
     refuse_foreign,
     validated,
 )
@@ -162,7 +161,8 @@ class TrainingData:
         labels = y if isinstance(estimator, ClassifierMixin) else None
         if labels is not None:
             weight = class_weighted(spec.class_weight, labels, weight)
-        kept, weight = positive(weight, n)
+        kept = np.arange(n) if weight is None else np.flatnonzero(weight)
+        weight = None if weight is None or np.all(weight[kept] == 1.0) else weight[kept]
         free: dict[str, Any] = {"balanced": spec.intercept_is_free, "weights": weight}
         if labels is not None:
             classes, codes = np.unique(labels[kept], return_inverse=True)
