@@ -55,7 +55,7 @@ class Stopping:
     def promised(self, problem: KernelMatrixAdapter, progress: Progress) -> str | None:
         """Name the reason to stop according to the bounds of rounds, if there is one."""
         if progress.error is not None:
-            return "infeasible" if progress.upper == 0.0 else self._status_of_error(progress.error)
+            return self._of_intervals(progress.error, infeasible=progress.upper == 0.0)
         lower = progress.lower if progress.lower > NOISE else 0.0
         if self.negligible is None:
             small = vanishing(problem)
@@ -69,9 +69,8 @@ class Stopping:
     ) -> str | None:
         """Name the reason to stop according to proved bounds, if there is one."""
         if isinstance(problem.rows, OutputRows):
-            if bounds.refuted:
-                return "infeasible"
-            return self._status_of_error(bounds.error(problem.rows.farthest))
+            error = bounds.error(problem.rows.farthest)
+            return self._of_intervals(error, infeasible=bounds.refuted)
         at_the_end = progress.settled or progress.n_iter >= self.max_iter
         small = vanishing(problem) if self.negligible is None else self.negligible
         if bounds.refuted:
@@ -83,9 +82,10 @@ class Stopping:
         proved = bounds.refuted or self.negligible is not None or at_the_end
         return None if status == "no_margin" and not proved else status
 
-    def _status_of_error(self, error: float) -> str | None:
+    def _of_intervals(self, error: float, *, infeasible: bool) -> str | None:
         """Name the reason to stop where scores are to lie in intervals."""
-        return "certified" if error + GAP_ROUNDING <= self.tol else None
+        reached = "certified" if error + GAP_ROUNDING <= self.tol else None
+        return "infeasible" if infeasible else reached
 
     def _status(
         self,
