@@ -7,9 +7,9 @@ from marginsvm.certificate.certificate import Certificate
 from marginsvm.certificate.check import check_certificate
 from marginsvm.certificate.proof_files import save_proof
 from marginsvm.display import CostCurveDisplay, MarginPathDisplay, SeparationDisplay
-from marginsvm.estimators.classifier import MaxMarginClassifier
 from marginsvm.estimators.cv import MaxMarginClassifierCV
 from marginsvm.estimators.dual_state import DualStateMixin
+from marginsvm.estimators.exact import MaxMarginClassifier
 from marginsvm.estimators.outliers import MaxMarginOutlierDetector
 from marginsvm.estimators.path import margin_path
 from marginsvm.estimators.regressor import MaxMarginRegressor

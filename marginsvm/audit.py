@@ -26,7 +26,7 @@ from marginsvm._typing import Array
 from marginsvm.certificate.numbers import Floats
 from marginsvm.certificate.reading import Data, Reading, class_weights, kernel_of
 from marginsvm.certificate.unwrapping import unwrapped
-from marginsvm.estimators.classifier import MaxMarginClassifier
+from marginsvm.estimators.exact import MaxMarginClassifier
 from marginsvm.estimators.outliers import MaxMarginOutlierDetector
 from marginsvm.estimators.regressor import MaxMarginRegressor
 from marginsvm.problem.matrix import examples_on_host, on_host

@@ -26,7 +26,7 @@ from marginsvm._typing import Array
 from marginsvm.certificate.bounded import ORIGINS
 from marginsvm.certificate.certificate import Certificate, relative_gap
 from marginsvm.certificate.numbers import Floats
-from marginsvm.estimators.classifier import MaxMarginClassifier
+from marginsvm.estimators.exact import MaxMarginClassifier
 from marginsvm.estimators.inputs import class_weighted
 from marginsvm.problem.threads import n_threads, single_threaded_blas
 from marginsvm.solvers.interior_point import stacked

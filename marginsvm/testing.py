@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from marginsvm._typing import Array
 from marginsvm.certificate.check import check_certificate
-from marginsvm.estimators.classifier import MaxMarginClassifier
+from marginsvm.estimators.exact import MaxMarginClassifier
 from marginsvm.problem.adapter import LinearAdapter
 from marginsvm.problem.rows import make_rows
 

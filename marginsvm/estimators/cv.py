@@ -30,7 +30,7 @@ from sklearn.utils.validation import (
 
 from marginsvm._typing import Array
 from marginsvm.certificate.certificate import StatesMargin
-from marginsvm.estimators.classifier import MaxMarginClassifier
+from marginsvm.estimators.exact import MaxMarginClassifier
 from marginsvm.estimators.inputs import as_objects, class_weighted, refuse_foreign
 from marginsvm.estimators.parameters import (
     ClassParameters,

@@ -254,10 +254,6 @@ class DualStateMixin(StatesMargin, PredictorMixin, FitsBlocks, DualState, Classi
     def _runs_on_devices(cls) -> bool:
         return cls()._algorithm().requires.by_passes
 
-    @abstractmethod
-    def _algorithm(self) -> Algorithm:
-        """Algorithm with the parameters of this estimator."""
-
     def _stopping(self) -> Stopping:
         """When a fit ends."""
         return Stopping(self.stopping, self.tol, self.max_iter, NEGLIGIBLE)

@@ -16,7 +16,7 @@ from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_array
 
 from marginsvm._typing import Array
-from marginsvm.estimators.classifier import MaxMarginClassifier
+from marginsvm.estimators.exact import MaxMarginClassifier
 from marginsvm.estimators.training_data import TrainingData, training_data
 from marginsvm.problem.matrix import on_host
 
