@@ -40,8 +40,6 @@ class Requirements:
     columns : ColumnPlan or None
         How columns of the Gram matrix are computed and cached, for an algorithm that uses single
         columns; the whole matrix is then never formed. None: it does not use columns.
-    n_responses : int
-        Best responses in a round.
     responses : tuple of Response or None
         The responses that the algorithm uses, where each of its vectors is a combination of best
         responses. None: its vectors are combinations of rows that it chooses itself.
@@ -51,7 +49,6 @@ class Requirements:
     every_row: bool = True
     in_order: bool = False
     columns: ColumnPlan | None = None
-    n_responses: int = 1
     responses: tuple[Response, ...] | None = None
 
     def check_blocks(self, name: str) -> None:

@@ -166,7 +166,7 @@ class MirrorProx(Algorithm):
     two passes.
     """
 
-    requires = Requirements(responses=(softmax,), n_responses=2)
+    requires = Requirements(responses=(softmax,))
 
     def start(self, problem: KernelMatrixAdapter) -> MirrorProxState:
         """Begin at the zero predictor and at the uniform weights."""

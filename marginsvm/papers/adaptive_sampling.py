@@ -75,7 +75,7 @@ class AdaptiveSampling(Algorithm):
     ===========================  ======================================================
     :math:`z_i`                  minus a row of the data, divided by the radius
     :math:`q_t`                  ``q``, the softmax of minus the margins of ``w``
-    :math:`i_t \sim q_t`         ``a``, the row that is drawn (or a cycle of rows)
+    :math:`i_t \sim q_t`         ``z``, the row that is drawn (or a cycle of rows)
     :math:`g_t, w_{t+1}`         ``-g``, ``w``
     :math:`\theta_t, \beta_t`    ``theta`` (``step``), ``beta`` (``momentum``)
     :math:`T`                    ``max_iter``
@@ -130,9 +130,9 @@ class AdaptiveSampling(Algorithm):
             q, offsets = draws.respond(w, offsets)
             z = draws.draw(q, u[t])
             draws.add(g, 1.0, z)
-            g *= beta[t]
+            g *= beta[t]  # beta (g + z)
             daxpy(g.ravel(), w.ravel(), a=theta[t])
-            draws.add(w, theta[t], z)
+            draws.add(w, theta[t], z)  # w + theta (g + z)
             drawn.append([(j, i) for i, _, j, _ in z])
         # coefficients: what is left of each draw, and of g as it was, is summed from the end
         c_w, c_g, in_w, in_g = np.zeros_like(w), np.zeros_like(w), 0.0, 1.0
