@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from numbers import Integral
@@ -30,7 +31,7 @@ from sklearn.utils.validation import (
 
 from marginsvm._typing import Array
 from marginsvm.certificate.certificate import StatesMargin
-from marginsvm.estimators.exact import MaxMarginClassifier
+from marginsvm.estimators.exact import MaxMarginClassifier, intercepts, to_gap
 from marginsvm.estimators.inputs import as_objects, class_weighted, refuse_foreign
 from marginsvm.estimators.parameters import (
     ClassParameters,
@@ -39,14 +40,14 @@ from marginsvm.estimators.parameters import (
     parameter,
     with_parameters,
 )
-from marginsvm.estimators.path import (
-    along_costs,
-    costs_in_order,
-    gammas_in_order,
-)
-from marginsvm.estimators.results import PredictorMixin, publish
+from marginsvm.estimators.path import costs_in_order, gammas_in_order
+from marginsvm.estimators.results import Fitted, PredictorMixin, publish
 from marginsvm.estimators.training_data import kernel_with, training_data
+from marginsvm.fit.play import begin
+from marginsvm.problem.adapter import programs_of
 from marginsvm.problem.matrix import canonical
+from marginsvm.problem.threads import single_threaded_blas
+from marginsvm.solvers.solve import refuse_what_cannot_fit, solve
 
 # Parameters that are those of the single fits as well, and those of the fit to all examples.
 SHARED = (
@@ -118,7 +119,7 @@ class MaxMarginClassifierCV(
     best_score_ : float
         Mean score of ``C_`` (units of the score; accuracy: dimensionless).
     fold_gaps_ : ndarray of shape (n_folds, n_Cs), or with gammas (n_folds, n_gammas, n_Cs)
-        Relative gaps of the fits in folds.
+        Relative gaps of the fits in folds, as the solver computes them: these are not proved.
     best_estimator_ : MaxMarginClassifier
         The fit to all examples, from which the other attributes are taken.
     margin_ : float
@@ -312,6 +313,27 @@ def _check_folds(parts: list[Array], y: Array, weight: Array | None) -> None:
             )
 
 
+def _solved(
+    model: MaxMarginClassifier, X: Any, y: Array, weight: Array | None, Cs: Array
+) -> Iterator[tuple[MaxMarginClassifier, float]]:
+    """The model for each C in turn, from the last alpha, and its gap; nothing is proved."""
+    algorithm, training = model._algorithm(), training_data(model, X, y, weight)
+    problem, alpha = training.problem(algorithm.requires), None
+    for C in Cs:
+        soft = problem.softened(float(C))
+        soft = soft.with_hinge_loss() if model.loss == "hinge" else soft
+        (qp,) = programs_of(soft)
+        refuse_what_cannot_fit(qp)
+        found = solve(qp, alpha, model.tol, model.max_iter, to_gap(model.tol))
+        alpha, (coef, shift) = found.alpha, qp.examples.published(found.w)
+        fitted = Fitted(algorithm, soft, training, begin(algorithm, soft))
+        model.__dict__ |= training.features | fitted.model_of(coef, intercepts(qp, found.f) - shift)
+        model._gamma = training.kernel.gamma
+        yield model, found.gap
+
+
+@single_threaded_blas()
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # gaps tell what diverges
 def _scored(
     model: MaxMarginClassifier,
     X: Any,
@@ -327,15 +349,11 @@ def _scored(
     given = model.kernel == "precomputed"
     X_test, X_train = (X[np.ix_(part, train)] if given else X[part] for part in (test, train))
     weight, scores, gaps = None if weight is None else weight[train], [], []
-    for fit in along_costs(model, X_train, y[train], weight, Cs):
-        if scorer is None:  # accuracy, without the checks of scikit-learn's
-            right, m = (
-                fit.predict(X_test) == y[test],
-                params.get("sample_weight", np.ones(len(test))),
-            )
-            with np.errstate(invalid="ignore"):  # no weight: no score
-                scores.append(float(np.divide(right @ m, np.sum(m))))
+    for fit, gap in _solved(model, X_train, y[train], weight, Cs):
+        if scorer is None:  # accuracy, without the checks of scikit-learn's; no weight: no score
+            m = params.get("sample_weight", np.ones(len(test)))
+            scores.append(float(np.divide((fit.predict(X_test) == y[test]) @ m, np.sum(m))))
         else:
             scores.append(float(scorer(fit, X_test, y[test], **params)))
-        gaps.append(fit.gap_)
+        gaps.append(gap)
     return scores, gaps

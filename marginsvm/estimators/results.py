@@ -107,9 +107,11 @@ class Fitted:
 
     def model(self) -> dict[str, Any]:
         """The predictor, and the classes that it is of."""
-        predictor, division = self.proof.predictor, self.training.division
-        coef, intercept = predictor.coef, predictor.intercept
-        found: dict[str, Any] = {}
+        return self.model_of(self.proof.predictor.coef, self.proof.predictor.intercept)
+
+    def model_of(self, coef: Array, intercept: Array) -> dict[str, Any]:
+        """The same of a predictor by its coefficients for X as given."""
+        division, found = self.training.division, dict[str, Any]()
         if division is not None:
             coef, intercept = division.undone(coef, intercept)
             found["constant_"] = division.constant
