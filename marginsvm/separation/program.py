@@ -256,7 +256,7 @@ def faces(Z: Array, equality: Array) -> tuple[Array, Array, Array, Array]:
     """Separated rows, a direction, weights, and a basis of the face; of rows of unit length."""
     q, z, rest, parts = np.zeros(len(Z)), np.zeros(Z.shape[1]), ~equality, list[Array]()
     N = null_space(Z[equality])
-    for method in (_hinge, program):
+    for method in (_hinge, _hinge, program):
         T = Z[rest] @ N
         lengths = np.sqrt(np.einsum("ij,ij->i", T, T))
         on = lengths > TINY
@@ -399,7 +399,7 @@ def null_vectors(S: Any, beyond: Array | None = None) -> tuple[Array, bool]:
     If there are many numbers, some random ones at most. With ``beyond``, those orthogonal to these.
     """
     d, rng = S.shape[1], np.random.default_rng(0)
-    if S.shape[0] * d <= DENSE:
+    if max(S.shape) * d <= DENSE:
         N = null_space(dense(S))
         return (N if beyond is None else N @ null_space(beyond.T @ N)), True
     found = np.zeros((d, 0)) if beyond is None else beyond

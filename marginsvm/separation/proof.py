@@ -101,7 +101,7 @@ def answer(design: Design) -> Answer:
     if not n:
         nothing = np.zeros((0, 0), object)
         return Answer(found, Face(d, found.kept, nothing, found.kept), separable=False)
-    for everything in (False, True):
+    for everything in (False, True) if n * d <= EXACT else (False,):
         try:
             found = program.split(design, everything)
         except program.ProgramError as error:
