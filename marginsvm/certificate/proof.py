@@ -45,6 +45,7 @@ BELOW = 1.0 - 2.0**-44
 # Norm of what weights combine to (in radii) above which fewer rows are tried before them and, where
 # least squares find no shorter combination, no weights after these.
 ROUGH = 1e-9
+ROUGH_IN_KERNELS = 1e-5  # of the latter: norms are roots of squares, whose terms cancel
 SAME_LENGTH = 1e-12  # difference of squared norms, relative to the largest, that is rounding
 # Numbers of rows that are written out in search of weights under which they cancel; features with
 # which NNLS takes seconds; and the price of weights that do not balance, in that search.
@@ -282,7 +283,8 @@ def _candidates(qp: QuadraticProgram, alpha: Array) -> Iterator[Array]:
             yield found
         found = on_few_rows(qp, alpha)
         if found is not None:
-            if qp.by_margins and float(dual(qp, found, FLOATS).length) > ROUGH * float(found.sum()):
+            apart = ROUGH if qp.examples.d is not None else ROUGH_IN_KERNELS
+            if qp.by_margins and float(dual(qp, found, FLOATS).length) > apart * float(found.sum()):
                 return  # no weights of these rows come nearer to 0
             yield found
     if rough:
