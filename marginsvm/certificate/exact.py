@@ -36,6 +36,7 @@ from scipy.linalg import lu, qr
 from marginsvm._rounding import UNIT
 from marginsvm._typing import Array
 
+CLEARLY = 1e-6  # of the largest of some numbers: what is below it by as much is negative
 PRIME = 2**31 - 19  # not 2^k - 1, of which differences of powers of two may be multiples
 
 
@@ -188,6 +189,10 @@ def positive_weights(A: Array, q: Array, *, integers_wanted: bool = False) -> li
         error = 2 * UNIT * np.abs(F[:, order]) if whole else 0.0
         if solution_is_near(F[:, order], q[order], error):
             return []
+    first, rest = order[:rank], order[rank:]
+    x = np.linalg.lstsq(F[:, first], -F[:, rest] @ q[rest], rcond=None)[0]
+    if x.min(initial=0.0) < -CLEARLY * np.abs(x).max(initial=0.0):
+        return None  # integers, which take long, would be negative as well
     return _solved(A if whole else rows_of_integers(A), q, order)
 
 

@@ -46,6 +46,7 @@ BELOW = 1.0 - 2.0**-44
 # least squares find no shorter combination, no weights after these.
 ROUGH = 1e-9
 ROUGH_IN_KERNELS = 1e-5  # of the latter: norms are roots of squares, whose terms cancel
+MOST_NUMBERS = 2**25  # of rows that are looked at exactly
 SAME_LENGTH = 1e-12  # difference of squared norms, relative to the largest, that is rounding
 # Numbers of rows that are written out in search of weights under which they cancel; features with
 # which NNLS takes seconds; and the price of weights that do not balance, in that search.
@@ -243,7 +244,7 @@ def refuted(qp: QuadraticProgram, alpha: Array) -> Array | None:
     """
     for q in _candidates(qp, alpha):
         i, S, weights, gains = rows_with_weight(qp, q)
-        if not len(i):
+        if not 0 < len(i) * (qp.examples.d or 1) <= MOST_NUMBERS:
             continue
         X, factor, intercept = qp.examples.given(i)
         if qp.examples.d is None and qp.examples.kernel is not None:
@@ -287,18 +288,20 @@ def _candidates(qp: QuadraticProgram, alpha: Array) -> Iterator[Array]:
             if qp.by_margins and float(dual(qp, found, FLOATS).length) > apart * float(found.sum()):
                 return  # no weights of these rows come nearer to 0
             yield found
-    if rough:
+    if rough and np.count_nonzero(alpha) * (qp.examples.d or 1) <= WRITTEN_OUT:
         yield alpha
 
 
 def equal_examples(qp: QuadraticProgram) -> Array | None:
     """Weights of 1/2 on two equal examples of different classes, which must be in memory."""
+    if not qp.by_margins or not getattr(qp.examples.X, "in_memory", True):
+        return None
     codes = qp.codes if qp.codes is not None else (qp.sign > 0).astype(int)
     lengths = qp.examples.squared_norms
     order = np.argsort(lengths)
     near = np.diff(lengths[order]) <= SAME_LENGTH * np.abs(lengths).max()
     alike = np.sort(order[np.append(near, False) | np.append(False, near)])
-    if not qp.by_margins or not len(alike) or not getattr(qp.examples.X, "in_memory", True):
+    if not len(alike):
         return None
     X, factor, _ = qp.examples.given(alike)
     first: dict[Any, int] = {}

@@ -152,11 +152,9 @@ class Design:
 
     def take(self, index: Array) -> Self:
         """The design of some of the examples."""
-        other = copy(self)
+        other = self.in_units(self.radius)
         other.X, other.near = self.X[index], self.near[index]
         other.n, other._lengths = len(other.X), {}
-        for name in ("squared_norms", "spread"):
-            vars(other).pop(name, None)
         return other
 
     @property
