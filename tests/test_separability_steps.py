@@ -124,6 +124,13 @@ def test_null_vectors_are_those_of_the_rows(size, monkeypatch, rng):
     assert abs(V.T @ W).max() < 1e-8
 
 
+def test_no_rows_leave_some_vectors_of_many_columns():
+    """Not all of them: 18 GB for the words of rcv1."""
+    V, known = program.null_vectors(sp.csr_array((0, 50_000)))
+    assert (V.shape, known) == ((50_000, program.VECTORS), False)
+    np.testing.assert_allclose(V.T @ V, np.eye(program.VECTORS), atol=1e-12)
+
+
 def test_signs_are_looked_for_when_they_are_read(separated, monkeypatch):
     made, work = [], reports.statuses
     monkeypatch.setattr(reports, "statuses", lambda *a: made.append(a) or work(*a))
