@@ -433,6 +433,14 @@ def test_columns_that_r_would_leave_out_are_named(rng):
     assert "R would" not in repr(other)
 
 
+def test_signs_of_many_coefficients_are_those_of_single_rows():
+    """Levels of a factor of which all counts are 0: too many for combinations of rows."""
+    X, y = np.eye(160)[np.repeat(np.arange(160), 2)], np.repeat(np.arange(160) % 4 == 0, 2) * 1
+    report = check_separability(X, y, family="poisson", fit_intercept=False)
+    assert statuses(report) == ["finite", "-inf", "-inf", "-inf"] * 40
+    assert (report.kind, report.reason) == ("quasi-complete", "")
+
+
 HARD = {
     "identifiers": lambda rng: rng.integers(0, 10**12, 100).astype(float),
     "nanoseconds since 1970": lambda rng: 1.7e18 + rng.integers(0, 10**16, 100),

@@ -355,7 +355,7 @@ def statuses(design: Design, found: Split, face: Face | None) -> tuple[list[str]
     cone = Cone(design, found, face if design.is_whole else None)
     known, few = cone.signs(found.direction), found.spanned and len(infinite) <= MOST_SIGNS
     seen = np.zeros(len(out), int) if known is None else known.astype(int)
-    signs = {j: cone.sign(j, int(seen[j])) if few else None for j in infinite}
+    signs = {j: cone.sign(j, int(seen[j])) if few else cone.sign_of_a_row(j) for j in infinite}
     for j, sign in signs.items():
         out[j] = {1: families.PLUS, -1: families.MINUS}.get(sign or 0, families.EITHER)
     return out.tolist(), [j for j, sign in signs.items() if sign is None]
@@ -430,6 +430,16 @@ class Cone:
             if found is None or found[1] is None:
                 return None if found is None else sign
         return 0
+
+    def sign_of_a_row(self, j: int) -> int | None:
+        """The sign that a single row determines; None: none does."""
+        line = self.F[j] / np.sqrt(self.F[j] @ self.F[j])
+        along = self.T @ line
+        for sign in (1, -1):
+            q = (np.arange(len(along)) == (sign * along).argmax()) * 1.0
+            if sign * (along @ q) >= 1 - TINY and self.is_sum(sign, j, q):
+                return sign
+        return None
 
     def on_face(self, at: Array, j: int) -> tuple[Array, Array]:
         """Rows, and a column's unit vector, on the face: integers."""
