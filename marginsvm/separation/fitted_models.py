@@ -54,8 +54,8 @@ def arguments_of(results: Any, frame: Any) -> dict[str, Any] | None:
     elif family == "conditional":
         found["groups"] = np.asarray(model.groups)
     elif family == "cox":
-        found |= {"y": np.column_stack([y, model.status])}
-        found |= {"strata": model.strata, "entry": model.entry}
+        times = np.column_stack([y, model.status])
+        found |= {"y": times, "strata": model.strata, "entry": model.entry}
     elif family in ("multinomial", "ordinal"):
         found["y"] = _named(model, y.astype(int), family)
     offset = getattr(model, "offset", None)
@@ -100,12 +100,11 @@ def _of_lifelines(fitter: Any, frame: Any) -> dict[str, Any]:
             "lifelines keeps no data: give the frame that was fitted, check_separability(fit, df)"
         )
     column = lambda name: frame[name] if name else None  # noqa: E731
-    event = column(fitter.event_col)
+    event = frame[fitter.event_col] if fitter.event_col else np.ones(len(frame))
     apart = [fitter.strata] if isinstance(fitter.strata, str) else list(fitter.strata or [])
     beside = [fitter.duration_col, fitter.event_col, fitter.entry_col, fitter.weights_col]
     gone = {name for name in [*beside, fitter.cluster_col, *apart] if name is not None}
     X = fitter.regressors.transform_df(frame.drop(columns=list(gone)))["beta_"]
-    event = np.ones(len(frame)) if event is None else event
     return {
         "X": X.to_numpy(dtype=np.float64),
         "y": np.column_stack([frame[fitter.duration_col], event]),

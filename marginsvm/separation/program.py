@@ -48,11 +48,7 @@ TINY = 1e-9  # of unit vectors: 0 up to rounding
 CLEAR = 1e-6  # weights of squared hinges of unit rows: these rows overlap
 DENSE = 2**23  # numbers of sparse rows that are written out: 64 MB
 FEW, A_COLUMN, ROUNDS = 500, 5, 50  # rows of a sample, at least, and for each column; samples
-OPTIONS = {
-    "primal_feasibility_tolerance": 1e-9,
-    "dual_feasibility_tolerance": 1e-9,
-    "time_limit": 100.0,
-}
+TOLERANCES = {f"{side}_feasibility_tolerance": 1e-9 for side in ("primal", "dual")}
 
 
 @dataclass
@@ -337,7 +333,7 @@ def program(T: Any, E: Any = None) -> tuple[Array, Array]:
         A_eq=sp.hstack([E, sp.csr_array((m, n))], format="csc") if m else None,
         b_eq=np.zeros(m) if m else None,
         bounds=np.repeat([[-np.inf, np.inf], [0.0, 1.0]], [k, n], axis=0),
-        options=OPTIONS,
+        options={**TOLERANCES, "time_limit": 100.0},
     )
     if found.x is None:
         raise ProgramError("the linear program has not ended")

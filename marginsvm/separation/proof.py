@@ -31,8 +31,7 @@ SIMPLEX = 4000  # numbers of rows that the simplex method in integers may decide
 _UP_TO_ROUNDING = "This holds up to the rounding of X; of its numbers as they are, {}."
 
 
-@dataclass(frozen=True)
-class Face:
+class Face(NamedTuple):
     """Directions that are exactly 0 on all overlapping rows.
 
     Attributes
@@ -265,9 +264,9 @@ def not_positive(
 
 def balances(design: Design, found: Split) -> bool:
     """Whether the weights balance up to rounding."""
-    at = found.at[found.weights != 0]
-    q = found.weights[found.weights != 0]
-    return bool((np.abs(design.rows(at).T @ q) <= 1e-9 * design.reach * np.abs(q).sum()).all())
+    some = found.weights != 0
+    q, A = found.weights[some], design.rows(found.at[some])
+    return bool((np.abs(A.T @ q) <= 1e-9 * design.reach * np.abs(q).sum()).all())
 
 
 def flaw_in_floats(design: Design, found: Split) -> str:

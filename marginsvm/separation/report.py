@@ -112,9 +112,9 @@ class Separability:
     """
 
     kind: str
-    exact: bool
-    separable: bool | None
     separated_rows: Array
+    exact: bool = False
+    separable: bool | None = None
     direction: Direction | None = None
     coefficients: Later[tuple[Coefficient, ...]] = Later(())
     overlap_weights: sp.csr_array | None = None
@@ -448,13 +448,7 @@ def _of_rows(kind: Family, data: Data) -> dict[str, Any]:
         design = kind.rows(data)
     except families.TooLargeError as error:
         table = np.zeros((data.n, 1), bool)
-        return {
-            "kind": UNDECIDED,
-            "exact": False,
-            "separable": None,
-            "separated_rows": table,
-            "reason": f"{error}.",
-        }
+        return {"kind": UNDECIDED, "separated_rows": table, "reason": f"{error}."}
     known = answer(design)
     found, face, separated = known.found, known.face, known.found.separated
 
