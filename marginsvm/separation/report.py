@@ -56,17 +56,17 @@ class Separability:
         direction has some rows strictly on the right side, and none on the wrong side. Overlap:
         no direction has. A row is an example or, with more than two classes, an example held
         against another class. Columns that are not identified are left out.
-    exact : bool
-        Whether kind, rows and finite coefficients are proved without rounding, for the numbers of
-        X as they are printed.
-    separable : bool or None
-        Whether all rows are separated; None if neither is proved.
     separated_rows : ndarray of shape (n_samples, 1) or (n_samples, n_classes), bool
         The rows that are strictly on the right side. More than two classes: whether the class is
         ruled out for the example. Ordinal: of shape (n_samples, 2), whether it is certain that the
         outcome is no higher, and no lower (of the highest and the lowest category, both or none).
         Rankings: each item against the next, and then against those not ranked. Cox's regression
         and choices: whether an event, or a choice, rules out others at risk, or alternatives.
+    exact : bool
+        Whether kind, rows and finite coefficients are proved without rounding, for the numbers of
+        X as they are printed.
+    separable : bool or None
+        Whether all rows are separated; None if neither is proved.
     direction : Direction or None
         ``coef`` and ``intercept`` for which exactly these rows are strictly on the right side, and
         all others have the value 0. Ordinal: ``intercept`` are the thresholds. None if nothing is
