@@ -7,8 +7,9 @@ examples the shape (n, k).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -43,6 +44,9 @@ FAR_MEAN = 8.0
 # CSR examples are written out for inner products if more than a share of their entries is stored,
 # and they have at most as many entries, zeros included.
 FILLED, WHOLE = 0.03, 2**23
+
+
+T = TypeVar("T")
 
 
 class Design:
@@ -345,12 +349,12 @@ class Design:
 
     def rows(self, index: Array) -> Any:
         """Some examples as a float64 array; of sparse ones, as CSR, from which ``mean`` lacks."""
-        if not self.sparse:
-            return self.written_out(index)
-        X = self.near[index]
-        if self.constant:
-            X = X.extended(np.full((len(X), 1), self.constant))
-        return X.array.astype(FLOAT64) / self.radius
+        return rows_of(self.near[index], self.late, self.constant, self.radius)
+
+    def each_rows(self, work: Callable[..., T], *local: Any) -> list[T]:
+        """``work(rows, *parts)`` for the rows of blocks of examples, by one pass."""
+        of = self.late, self.constant, self.radius  # a Design is not sent to other machines
+        return self.near.each(lambda X, *parts: work(rows_of(X, *of), *parts), *local)
 
     def written_out(self, index: Array) -> Array:
         """Some examples as a float64 array, less the mean."""
@@ -358,12 +362,7 @@ class Design:
 
     def written(self, some: Matrix) -> Array:
         """Examples of ``near`` as a float64 array, less the mean."""
-        X = some.written_out()
-        if self.late is not None:
-            X -= self.late
-        X = self._with_constant(X, self.constant)
-        X /= self.radius
-        return X
+        return written(some, self.late, self.constant, self.radius)
 
     def gram(self, i: Array, j: Array) -> Array:
         """Inner products of the examples i with the examples j, of shape (len(i), len(j))."""
@@ -401,6 +400,26 @@ class Design:
             H[-2] *= self.constant / self.radius
             H[:, -2] *= self.constant / self.radius
         return H
+
+
+def written(some: Matrix, late: Array | None, constant: float, radius: float) -> Array:
+    """Examples as a float64 array, less the mean."""
+    X = some.written_out()
+    if late is not None:
+        X -= late
+    if constant:
+        X = np.column_stack([X, np.full(len(X), constant)])
+    X /= radius
+    return X
+
+
+def rows_of(some: Matrix, late: Array | None, constant: float, radius: float) -> Any:
+    """The same; of sparse examples as CSR, from which the mean is not subtracted."""
+    if not some.sparse:
+        return written(some, late, constant, radius)
+    if constant:
+        some = some.extended(np.full((len(some), 1), constant))
+    return some.array.astype(FLOAT64) / radius
 
 
 def mean_of(X: Any, weights: Array | None = None, size: int | None = None) -> Array:

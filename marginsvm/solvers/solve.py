@@ -84,7 +84,7 @@ def methods(qp: QuadraticProgram) -> list[Method]:
     if nu:  # the multiplier of the level is no matter for interior points
         return first
     if not getattr(examples.X, "in_memory", True):  # by passes
-        return first if small else [newton]
+        return first if small else [active_set, newton] if hard and not tube else [newton]
     if examples.sparse and several:  # epochs cost what X stores
         return [dual_cd, *(first if hinge else last)]
     if examples.sparse and not tube and d > n:  # so do products, and most rows are known soon

@@ -18,6 +18,7 @@ Journal on Optimization, 2002.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
@@ -555,13 +556,11 @@ class NewtonSystem:
             V = own + (qp.codes[:, None] == np.arange(qp.k)) * own.sum(axis=1)[:, None]
             if linked is not None:
                 V = V + linked * (linked.sum(axis=1)[:, None] - linked)
-        found = np.zeros((V.shape[1], examples.d))
-        step = examples.n if examples.sparse else max(1, IN_CACHE // examples.d)
-        for i in range(0, len(V), step):
-            X = examples.rows(np.arange(i, min(i + step, len(V))))
-            X = X.multiply(X) if examples.sparse else X * X
-            found += (X.T @ V[i : i + step]).T
-        return found
+
+        def squares(X: Any, V: Array) -> Array:
+            return ((X * X if isinstance(X, np.ndarray) else X.multiply(X)).T @ V).T
+
+        return sum(examples.each_rows(squares, V))
 
 
 def conjugate_gradients(
