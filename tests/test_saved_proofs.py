@@ -294,7 +294,7 @@ def test_true_proofs_are_accepted(case, kernel, rng, tmp_path):
         wanted = np.atleast_1d(model.objective_), np.atleast_1d(model.objective_bound_)
     else:
         wanted = [model.margin_], [model.margin_bound_]
-    assert_allclose(found, wanted, rtol=1e-9)
+    assert_allclose(found, wanted, rtol=1e-10)
     # bounds of hard tubes are those of tubes that are as wide as the predictor needs
     for name, stronger, size in (("reached", -1, 9), ("bound", 1, 4 if kind > 0 and hard else 9)):
         for o, pair in enumerate(proof["claims"][name]):
