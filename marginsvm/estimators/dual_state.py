@@ -33,6 +33,7 @@ from marginsvm.estimators.parameters import (
 from marginsvm.estimators.results import Fitted, PredictorMixin, publish
 from marginsvm.estimators.training_data import TrainingData, training_data
 from marginsvm.fit import Algorithm, Progress, Stopping, play
+from marginsvm.fit.algorithm import OTHER_DATA_IN_SINGLE
 from marginsvm.fit.confirm import confirm
 from marginsvm.fit.interrupts import interrupts_wait
 from marginsvm.fit.play import NEGLIGIBLE, Outcome, begin
@@ -162,16 +163,16 @@ class DualState(CallbackSupportMixin):
         same = classes is None or np.array_equal(classes, self.classes_)
         same = same and last.proof.vector.has_shape_of(problem.zeros())
         is_same = same and last.is_of(problem)
-        if not same or (is_same and not last.agrees_with(problem)):
+        if is_same and last.agrees_with(problem):
+            last = last.copy()
+            last.confirmed = confirm(algorithm, problem, last)
+            return last
+        if not same or (is_same and not last.agrees_with(problem, OTHER_DATA_IN_SINGLE)):
             raise ValueError(
                 "warm_start=True continues the previous fit, but this data has another shape, "
                 "other classes, intervals or values; fit a clone, or set warm_start=False"
             )
-        if is_same:
-            last = last.copy()
-            last.confirmed = confirm(algorithm, problem, last)
-            return last
-        # slack, radius or mean differ, and with them all bounds
+        # slack, radius or mean differ, and with them all bounds; or the examples, by little
         return begin(algorithm, problem, last) if last.has_weights_of(problem) else None
 
     def _results(self, fitted: Fitted, status: str) -> dict[str, Any]:

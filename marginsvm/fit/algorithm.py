@@ -71,7 +71,7 @@ class Requirements:
             )
 
 
-@dataclass(slots=True)
+@dataclass
 class Candidate:
     """A vector of a round, and what is known of it for its bounds.
 
@@ -217,7 +217,7 @@ class Progress:
         """Whether the problem has the sample weights of this one."""
         return np.array_equal(self.weights, problem.rows.weights)  # type: ignore[arg-type]
 
-    def agrees_with(self, problem: KernelMatrixAdapter) -> bool:
+    def agrees_with(self, problem: KernelMatrixAdapter, error: float = OTHER_DATA) -> bool:
         """Whether the problem has these intervals, and the proof the same image there."""
         mine, proof = self.intervals, self.proof
         others = problem.rows.intervals if isinstance(problem.rows, OutputRows) else None
@@ -227,7 +227,8 @@ class Progress:
         elif mine is not others or proof is None:
             return False
         assert proof is not None
-        error = OTHER_DATA if problem.precision == FLOAT64 else OTHER_DATA_IN_SINGLE
+        if problem.precision != FLOAT64:
+            error = OTHER_DATA_IN_SINGLE
         change = (problem.refresh(proof.vector) - proof.vector).largest_entry()
         return bool(change <= error * float(np.abs(proof.vector.coef).sum()))
 
