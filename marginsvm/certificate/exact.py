@@ -3,11 +3,9 @@
 ====================  =============================================================================
 ``positive_weights``  whether positive weights near given ones solve ``A q = 0`` exactly: the proof
                       that rows overlap (Gordan), or that nothing fits (Farkas)
-``nothing_fits``      the same of examples, scores, intercepts, gains and signs of coefficients
-``refuting_weights``  these weights
+``refuting_weights``  such weights of examples, scores, intercepts, gains and signs of coefficients
 ``independent``       rows and columns of a largest regular block, modulo a prime
 ``null_space``        integers that span the null space
-``is_positive``       whether integers are a direction that all rows agree with
 ``combination``       a nonnegative combination of rows, or a direction that shows there is none
 ====================  =============================================================================
 
@@ -304,18 +302,6 @@ def short_fractions(T: Array) -> Array:
     return N
 
 
-def is_positive(M: Array, z: Array) -> bool:
-    """Whether ``M z > 0`` on all rows of integers."""
-    if not M.size:
-        return not len(M)
-    (F, _), (v, _) = floats(M), floats(z[None])
-    m, error = F @ v[0], (_of_sums(len(z)) + 4 * UNIT) * (np.abs(F) @ np.abs(v[0])) + 1e-290
-    unclear = np.flatnonzero(~(m > error))
-    if (m < -error).any() or len(unclear) * len(z) > 2_000_000:
-        return False
-    return bool((M[unclear].astype(object) @ z > 0).all())
-
-
 def combination(M: Array, b: Array, most: int = 1000) -> tuple[Array | None, Array | None] | None:
     """(q, None) with ``M'q`` along b, q >= 0; or (None, v) with ``M v >= 0 > b v``: Farkas' lemma.
 
@@ -346,22 +332,6 @@ def combination(M: Array, b: Array, most: int = 1000) -> tuple[Array | None, Arr
 
 
 # ---- that no predictor separates, or fits
-
-
-def nothing_fits(
-    X: Any,
-    S: Array,
-    q: Array,
-    *,
-    intercept: bool,
-    signs: Array | None = None,
-    gains: Array | None = None,
-) -> bool:
-    """Whether exact weights near q show that no predictor has all rows where they are to be.
-
-    See :func:`refuting_weights`.
-    """
-    return refuting_weights(X, S, q, intercept=intercept, signs=signs, gains=gains) is not None
 
 
 def refuting_weights(
