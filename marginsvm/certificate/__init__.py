@@ -1,1 +1,1 @@
-"""Certificates: bounds that hold as printed, their check, and files of proofs."""
+"""Certificates: bounds that hold as printed, their check, and proof files."""

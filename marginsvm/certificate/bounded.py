@@ -1,23 +1,24 @@
-"""What a predictor and weights prove: both values of the program, moved outward by their rounding.
+"""Certified values of a primal and a dual point: objectives of the program, rounded outward.
 
-Weak duality makes any predictor and any feasible weights bound the optimum. So a bound holds as it
-is printed if each sum in it is moved to its pessimistic end. Sums are computed in float64 or in
+By weak duality any predictor and any feasible alpha bound the optimum. So a bound holds as printed
+if each sum in it is moved to its pessimistic end. Sums are computed in float64 or in
 fractions; the error of a sum of products is ``gamma(m)`` times the sum of their absolute values,
 where each term passes through m additions at most (Higham, section 3.1), and 0 in fractions.
 
-*The predictor.* The value of each row is lowered by its error, which is where it costs most.
+*Primal.* The value of each row is lowered by its rounding error, the worst case for the loss.
 
-*The weights.* With an intercept, ``F'alpha`` is to be 0. Some row is at its end for the best
-intercept, so that ``|b| <= size + radius |w|``, where size is the largest target, and radius the
-largest norm of an example. Hence weights that are ``off = |F'alpha|_1`` from balance prove no less
-than with ``size off`` less gain and ``radius off`` more length. The intercepts of k classes are
-linked by k - 1 rows at most, and either surcharge is k - 1 times as large. For hard margins all
-values are positive, and ``|b| < radius |w|``.
+*Dual.* With an intercept, feasibility requires ``F'alpha = 0``. At the best intercept some row
+meets its target with equality, so that ``|b| <= size + radius |w|``, where size is the largest
+target and radius the largest norm of an example. Hence an alpha with the residual
+``off = |F'alpha|_1`` still proves the dual value with ``target'alpha`` reduced by ``size off`` and
+``|A'alpha|`` increased by ``radius off``. The intercepts of k classes are linked by at most k - 1
+rows, and both corrections are k - 1 times as large. For hard margins all values are positive, and
+``|b| < radius |w|``.
 
-*Shares.* What exceeds an upper bound of nu has to go to other rows. With two classes the best
-intercept gives the level to an example of either, so that it is below the radius, and values are
-below twice that: the average changes by four times the excess. With k classes, k rows link them
-with one cycle: the level is below k radii, and offsets differ by less than k squared radii.
+*nu.* Alpha above an upper bound of nu-SVM is moved to other rows. With two classes the best
+intercept gives one example of each class the value rho, so that rho is below the radius and values
+are below twice the radius: the mean changes by at most four times the excess. With k classes, k
+rows link them in one cycle: rho is below k radii, and offsets differ by less than k squared radii.
 
 References
 ----------
@@ -37,25 +38,25 @@ from marginsvm._typing import Array
 from marginsvm.certificate.numbers import Floats, Numbers
 from marginsvm.problem.quadratic_program import QuadraticProgram
 
-EXCESS = 4  # radii that a unit of weight above its bound may cost
+EXCESS = 4  # radii that |A'alpha| may change per unit of alpha above its upper bound
 # Distance of the origins that the fit and its check count from, and radii about them, in radii.
 ORIGINS = 3
-LARGEST = 10**300  # multiple of weights
-FEW_DIGITS = 1e-8  # of a bound, that the error of a combination of examples may cost in float64
-PAIRS = 64  # additions that a term of NumPy's sums passes through, which are in pairs
+LARGEST = 10**300  # largest factor of alpha
+FEW_DIGITS = 1e-8  # largest relative loss of a bound through the float64 error of A'alpha
+PAIRS = 64  # additions that a term passes through in NumPy's pairwise summation
 
 
-# Errors, each in the units of what it is the error of.
+# Rounding errors, each in the units of its quantity.
 
 
 def error_of_scores(examples: Any, magnitudes: Array, b: Array, numbers: Numbers) -> Any:
-    """Of scores with intercepts, for each example and score, given sums of absolute values."""
+    """Error of scores with intercepts, per example and score, given sums of absolute values."""
     error = numbers.gamma(examples.additions[0]) + examples.rounding
     return error * (magnitudes + np.abs(b))
 
 
 def error_of_square(examples: Any, w: Array, numbers: Numbers) -> Any:
-    """Of a squared norm that is a sum of kernel values."""
+    """Error of a squared norm that is a sum of kernel values."""
     if not numbers.unit:
         return 0
     error = numbers.gamma(examples.additions[1]) + examples.rounding
@@ -63,7 +64,7 @@ def error_of_square(examples: Any, w: Array, numbers: Numbers) -> Any:
 
 
 def error_of_image(examples: Any, V: Array, numbers: Numbers) -> Any:
-    """Of each entry of ``V'X``. Nothing is rounded where 0 is added."""
+    """Error of each entry of ``V'X``. Adding 0 does not round."""
     if not numbers.unit:
         return np.zeros(1, int)
     terms = min(examples.additions[1], np.count_nonzero(V.any(axis=1)) + 4)
@@ -72,24 +73,24 @@ def error_of_image(examples: Any, V: Array, numbers: Numbers) -> Any:
 
 
 def error_of_targets(qp: QuadraticProgram, numbers: Numbers) -> Any:
-    """Of ends that are rounded sums of a target, its shift and epsilon."""
+    """Error of targets that are rounded sums of y, its shift and epsilon."""
     exact = not numbers.unit or not qp.rounded
     return 0 if exact else 8 * numbers.unit * size_of(qp)
 
 
 def error_of_gain(qp: QuadraticProgram, alpha: Array, numbers: Numbers) -> Any:
-    """Of ``target'alpha``."""
+    """Error of ``target'alpha``."""
     mass = alpha.sum()
     return numbers.gamma(PAIRS) * size_of(qp) * mass + error_of_targets(qp, numbers) * mass
 
 
 def error_of_cost(numbers: Numbers) -> Any:
-    """Relative, of sums of what slack costs, none of which is below 0."""
+    """Relative error of the loss, a sum of nonnegative terms."""
     return numbers.gamma(2 * PAIRS)
 
 
 def imbalance(qp: QuadraticProgram, alpha: Array, numbers: Numbers) -> Any:
-    """``|F'alpha|_1`` of all intercepts, each sum rounded once."""
+    """Residual ``|F'alpha|_1`` over all intercepts, each sum rounded once."""
     if not qp.intercept:
         return 0
     if qp.codes is None:
@@ -105,7 +106,7 @@ def imbalance(qp: QuadraticProgram, alpha: Array, numbers: Numbers) -> Any:
 
 
 def cost_of_imbalance(qp: QuadraticProgram, off: Any, numbers: Numbers) -> Any:
-    """What is lost of the gain, and added to the length."""
+    """Corrections of ``target'alpha`` and of ``|A'alpha|`` for a residual of ``F'alpha = 0``."""
     if not off:
         return 0, 0
     links = 1 if qp.codes is None else qp.k - 1
@@ -116,7 +117,7 @@ def cost_of_imbalance(qp: QuadraticProgram, off: Any, numbers: Numbers) -> Any:
 
 
 def cost_of_excess(qp: QuadraticProgram, alpha: Array, numbers: Numbers) -> Any:
-    """What weights above the upper bounds of a share add to the length."""
+    """Correction of ``|A'alpha|`` for alpha above the upper bounds of nu-SVM."""
     caps, of = caps_of(qp, alpha)
     if caps is None or not qp.game:
         return 0
@@ -139,7 +140,7 @@ def size_of(qp: QuadraticProgram) -> Any:
 
 
 def radius_of(qp: QuadraticProgram, numbers: Numbers) -> Any:
-    """Length of the longest row, at most, from the origin of the examples."""
+    """Upper bound on the norm of the rows, from the origin of the examples."""
     examples = qp.examples
     squares = examples.squared_norms if qp.p == 2.0 else examples.squared_dual_norms(qp.p)
     longest = numbers.sqrt(max(squares.tolist()) * (1 if qp.codes is None else 2))
@@ -147,7 +148,7 @@ def radius_of(qp: QuadraticProgram, numbers: Numbers) -> Any:
 
 
 def caps_of(qp: QuadraticProgram, alpha: Array) -> tuple[Array | None, Array]:
-    """Upper bounds that are finite, and the weights that they are those of."""
+    """Finite upper bounds, and the sums of alpha that they bound."""
     if qp.cap is not None:
         return qp.cap, alpha.reshape(len(qp.cap), -1).sum(axis=1)
     return (None if qp.codes is not None or qp.upper[0] == inf else qp.upper), alpha
@@ -158,20 +159,20 @@ def caps_of(qp: QuadraticProgram, alpha: Array) -> tuple[Array | None, Array]:
 
 @dataclass(frozen=True)
 class Primal:
-    """What a predictor is worth.
+    """Certified values of a predictor.
 
     Attributes
     ----------
     objective : number
-        Value of the program, at most; of the game, at the best multiple of the predictor.
+        Upper bound on its primal objective; of a game, at the best multiple of the predictor.
     margin : number
-        Of programs by margins: what the predictor reaches, at least; below 0 it says nothing.
+        Lower bound on its margin, in programs that maximise one; vacuous below 0.
     norm : number
-        Of the predictor, without slack, at most.
+        Upper bound on ``|w|``, without slack.
     violation : number
-        The most that a row is short of its target, at most; of tubes without their width.
+        Upper bound on the largest violation of a target; of a tube, without its width.
     separation : number
-        The smallest value of a row, at least.
+        Lower bound on the smallest value of a row.
     """
 
     objective: Any
@@ -187,14 +188,14 @@ Known = tuple[Array, Array] | None  # scores, and the sums of the absolute value
 def primal(
     qp: QuadraticProgram, w: Array, f: Array, numbers: Numbers, known: Known = None
 ) -> Primal:
-    """What a predictor proves.
+    """Bounds on the values of a predictor.
 
     Parameters
     ----------
     qp : QuadraticProgram
     w : ndarray of shape (k, d)
     f : ndarray
-        Intercepts of all k scores and, of tubes of unknown width, this.
+        Intercepts of all k scores and, for nu-SVR, the width of the tube.
     numbers : Floats or Rationals
     known : tuple or None
         Scores of w, and the sums of the absolute values of their terms.
@@ -223,7 +224,7 @@ def primal(
 
 
 def norm_of(qp: QuadraticProgram, w: Array, numbers: Numbers) -> Any:
-    """Norm of a predictor, at most."""
+    """Upper bound on the norm of a predictor."""
     out = 1 + numbers.error_of_length(w.size, qp.p)
     if qp.examples.d is not None:
         return numbers.length(w, qp.p) * out
@@ -234,7 +235,7 @@ def norm_of(qp: QuadraticProgram, w: Array, numbers: Numbers) -> Any:
 def lowest_values(
     qp: QuadraticProgram, w: Array, b: Array, numbers: Numbers, known: Known = None
 ) -> Array:
-    """Values of all rows, at least; of the own class of an example, infinite."""
+    """Lower bounds on the values of all rows; infinite for the own class of an example."""
     S = known[0] if known is not None else qp.examples.scores(w)
     m = qp.differences(S + b)
     if numbers.unit:
@@ -253,7 +254,7 @@ def lowest_values(
 
 
 def mean_of_worst(qp: QuadraticProgram, v: Array, numbers: Numbers) -> Any:
-    """The smallest value or, of a share, the mean of the smallest of all examples, at least."""
+    """Lower bound on the smallest value or, with nu, on the mean of the smallest values."""
     caps, level = caps_of(qp, v)[0], level_of(qp, v)
     if caps is None:
         return level
@@ -263,7 +264,7 @@ def mean_of_worst(qp: QuadraticProgram, v: Array, numbers: Numbers) -> Any:
 
 
 def level_of(qp: QuadraticProgram, v: Array) -> Any:
-    """The smallest value or, of a share, that of the example at its edge."""
+    """rho: the smallest value or, with nu, the nu-quantile of the values."""
     caps, _ = caps_of(qp, v)
     if caps is None:
         return v.min()
@@ -274,20 +275,20 @@ def level_of(qp: QuadraticProgram, v: Array) -> Any:
 
 @dataclass(frozen=True)
 class Dual:
-    """What weights prove.
+    """Certified values of a dual point alpha.
 
     Attributes
     ----------
     gain : number
-        ``target'alpha``, at least, less what imbalance costs.
+        Lower bound on ``target'alpha``, corrected for ``F'alpha != 0``.
     length : number
-        ``|A'alpha|``, at most, with what imbalance and excess cost.
+        Upper bound on ``|A'alpha|``, corrected for ``F'alpha != 0`` and alpha above nu's bounds.
     ridge : number
-        ``sum ridge alpha^2``, at most.
+        Upper bound on ``sum ridge alpha^2``.
     mass : number
-        Sum of the weights.
+        Sum of alpha.
     multiple : number
-        The largest multiple of the weights below their upper bounds; infinite where there are none.
+        The largest t with ``t alpha`` below the upper bounds; infinite without upper bounds.
     numbers : Floats or Rationals
     """
 
@@ -299,9 +300,9 @@ class Dual:
     numbers: Numbers
 
     def objective(self, widened: Any = 0) -> Any:
-        """No predictor has a smaller objective, by the best multiple of the weights.
+        """Lower bound on the objective of any predictor, at the best multiple of alpha.
 
-        Targets are less by ``widened``. Infinite: no predictor fits.
+        Targets are reduced by ``widened``. Infinite: no predictor fits.
         """
         numbers = self.numbers
         gain = self.gain - widened * self.mass * (1 + numbers.gamma(PAIRS))
@@ -315,7 +316,7 @@ class Dual:
 
     @property
     def best_multiple(self) -> Any:
-        """The multiple of the weights that proves most."""
+        """The t for which ``t alpha`` has the largest dual value."""
         return self._multiple(self.gain, self.length * self.length + self.ridge)
 
     def _multiple(self, gain: Any, square: Any) -> Any:
@@ -326,13 +327,13 @@ class Dual:
 
     @property
     def margin_bound(self) -> Any:
-        """Of hard margins and shares: no predictor has a larger one."""
+        """Upper bound on the margin of any predictor, for hard margins and with nu."""
         out = 1 + self.numbers.gamma(8) + self.numbers.error_of_length(1)
         return self.length / self.mass * out if self.mass > 0 else inf
 
 
 def dual(qp: QuadraticProgram, alpha: Array, numbers: Numbers) -> Dual:
-    """What weights on the rows prove; entries without a row are 0."""
+    """Bounds on the values of alpha; entries without a row are 0."""
     V = qp.coefficients(alpha)
     off = imbalance(qp, alpha, numbers)
     ridge = (qp.ridge * alpha * alpha).sum() * (1 + error_of_cost(numbers))
@@ -357,7 +358,7 @@ def dual(qp: QuadraticProgram, alpha: Array, numbers: Numbers) -> Dual:
 def length_of_image(
     qp: QuadraticProgram, alpha: Array, V: Array, ridge: Any, numbers: Numbers
 ) -> Any:
-    """Dual norm of ``V'X``, at most; by extended precision where float64 would cost digits."""
+    """Upper bound on the dual norm of ``V'X``, in extended precision if float64 is too coarse."""
     q, examples = qp.p / (qp.p - 1), qp.examples
     image, error = examples.combine(V), error_of_image(examples, V, numbers)
     if numbers.unit:
@@ -371,11 +372,11 @@ def length_of_image(
 
 
 def largest_multiple(qp: QuadraticProgram, alpha: Array) -> Any:
-    """The largest multiple of weights that keeps to all upper bounds of slack."""
+    """The largest t for which ``t alpha`` satisfies all upper bounds of the hinge loss."""
     caps, of = caps_of(qp, alpha)
     found: Any = inf
     if caps is not None and (of > 0).any():
-        with np.errstate(over="ignore"):  # of what is too large, and then is not the least
+        with np.errstate(over="ignore"):  # quotients that overflow are not the minimum
             found = (caps[of > 0] / of[of > 0]).min()
     if qp.level and of.any():
         found = min(found, qp.total / of.sum())
@@ -392,14 +393,14 @@ def margin_of(P: Any, numbers: Numbers, direction: int) -> Any:
     return root * (1 + direction * (numbers.gamma(4) + numbers.error_of_length(1)))
 
 
-# Points near others that prove more, in float64.
+# Nearby points with better values, in float64.
 
 
 def best_multiple(qp: QuadraticProgram, norm: float, v: Array) -> float:
-    """Factor of a predictor of classes, with lowest values v, at which it is published.
+    """Factor by which a classifier with lowest values v is scaled for publication.
 
-    Of hard margins and shares, that at which the smallest value, or the level of the share, is 1;
-    of slack, that with the least objective. 1 where there is none.
+    For hard margins and with nu, the smallest value, or rho, becomes 1; with slack, the objective
+    is minimised. 1 where no such factor exists.
     """
     level = level_of(qp, v)
     if qp.codes is not None:
@@ -437,18 +438,18 @@ def _multiple_of_hinge(norm: float, v: Array, upper: Array) -> float:
     below = float(gain[v <= 0.0].sum())
     pull = below + np.append(np.cumsum(gain[order][::-1])[::-1], 0.0)
     square = norm * norm
-    passed = square <= pull[1:] * v[order]  # at a jump, what is left still pulls on
+    passed = square <= pull[1:] * v[order]  # the slope is still negative after this jump
     i = int(np.count_nonzero(np.logical_and.accumulate(passed)))
     with np.errstate(over="ignore"):
         t = pull[i] / square if square > 0.0 else inf
-        # a little beyond the jump, where slack of a rounding error would cost much
+        # slightly beyond the jump, as C times the rounding of a margin of 1 may be large
         return min(t, (1.0 + 8.0 * UNIT) / v[order[i]]) if i < len(order) else t
 
 
 def balanced(qp: QuadraticProgram, alpha: Array) -> Array:
-    """Weights near feasible ones that balance exactly, or nearly so.
+    """Alpha with ``F'alpha = 0`` exactly or nearly so, from a nearly feasible one.
 
-    What is in excess goes to or comes from the smallest weights, whose last digits are finest.
+    The smallest alpha of a class absorb the residual, since their last digits are finest.
     """
     if not qp.intercept:
         return alpha
@@ -467,8 +468,8 @@ def _even_classes(alpha: Array, codes: Array, k: int) -> Array:
     excess, before = np.array([_excess(alpha, codes, c) for c in range(k)]), -1
     for _ in range(4 * k):
         c = int(excess.argmax())
-        # a row of either class against the other: the smallest weights have the finest digits;
-        # other classes are between two that have no such row
+        # a row of either class against the other: the smallest alpha have the finest digits;
+        # two classes without such a row are linked through others
         for h in np.argsort(excess, kind="stable")[:-1].tolist():
             move = min(excess[c], -excess[h]) if excess[h] < 0.0 else excess[c]
             own = np.flatnonzero((codes == c) & (alpha[:, h] > 2.0 * move))
@@ -493,7 +494,7 @@ def _excess(alpha: Array, codes: Array, c: int) -> float:
 
 
 def _even(alpha: Array, sign: Array) -> Array:
-    """Weights of two signs with equal sums, by the last digits of the smallest."""
+    """Alpha with equal sums for both signs, by the last digits of the smallest entries."""
     alpha = alpha.copy()
     for _ in range(4):
         excess = float(Floats().sums((sign * alpha)[:, None])[0])

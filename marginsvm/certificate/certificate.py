@@ -1,4 +1,4 @@
-"""The certificate that comes with every fit: two bounds, and what proves them."""
+"""The certificate of every fit: a lower and an upper bound, and the dual point behind them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Bounds:
     lower, upper : float
         The best margin, or the least norm, is between them.
     reading : {"margin", "norm"}
-        What they are bounds on.
+        The bounded quantity.
     """
 
     lower: float
@@ -49,15 +49,15 @@ class Bounds:
 
 
 def _inverse(x: float, towards: float) -> float:
-    """One over a number, rounded towards 0 or infinity; infinite for what is not positive."""
+    """``1 / x``, rounded towards 0 or infinity; infinite for ``x <= 0``."""
     return float(nextafter(1.0 / x, towards)) if x > 0.0 else inf
 
 
 def relative_gap(lower: float, upper: float) -> float:
     """Relative gap between two bounds on the best margin, from 0 to 1 (dimensionless).
 
-    No best margin is negative, so that a lower bound below 0 counts as 0. The gap is 1 while
-    there is no upper bound, and NaN if a bound is.
+    The best margin is never negative, so a lower bound below 0 counts as 0. The gap is 1 without
+    an upper bound, and NaN if a bound is NaN.
     """
     lower = max(lower, 0.0)
     if lower >= upper:
@@ -66,7 +66,7 @@ def relative_gap(lower: float, upper: float) -> float:
 
 
 def _of_certificate(name: str) -> Any:
-    """A fitted attribute that is read from the certificate, which alone states it."""
+    """Property that reads a fitted attribute from the certificate."""
 
     def read(self: Any) -> Any:
         return getattr(self.certificate_, name)
@@ -104,7 +104,7 @@ class StatesObjectives:
 
 @dataclass(frozen=True, kw_only=True)
 class Certificate(Bounds):
-    """Two bounds on the best margin, or on the least norm, and what proves them.
+    """Two bounds on the best margin, or on the least norm, with the dual point that proves one.
 
     A margin is one over a norm: a certificate can be read as bounds on either, as ``margin`` and
     ``margin_bound``, and as ``norm`` and ``norm_bound``. Fits of classifiers state the margin,
@@ -113,47 +113,46 @@ class Certificate(Bounds):
     Attributes
     ----------
     lower, upper : float
-        The best margin, or the least norm, is between them, with all rounding allowed for. The
-        margin of the fitted predictor is ``lower`` at least (a bound below 0 says nothing), in
-        margin units: those of X or of what ``of`` names; for a soft margin, of X with one slack
-        coordinate for each row. The norm of a fitted regressor is ``upper`` at most, that of its
-        slack included with ``C < inf`` (units of y over those of X); if ``lower`` is infinite, it
-        is proved that no predictor fits.
+        The best margin, or the least norm, is between them, with all rounding accounted for. The
+        fitted predictor's margin is at least ``lower`` (vacuous below 0), in the units of the data
+        that ``of`` names; for a soft margin, of X with one slack coordinate per row. The norm of a
+        fitted regressor, including its slack if ``C < inf``, is at most ``upper`` (units of y over
+        those of X); an infinite ``lower`` proves that no predictor fits.
     reading : {"margin", "norm"}
-        What they are bounds on.
+        The bounded quantity.
     status : str
         How the fit ended: ``certified``, ``separated``, ``no_margin``, ``infeasible``, ``stalled``,
         ``max_iter``, ``stopped`` or ``interrupted``.
     feasible : bool or None
-        Whether some predictor separates the classes, or fits the intervals; ``separable`` is the
-        same. True: this one does. False: weights near ``weights`` are proved to exist for which
-        ``A^T q`` is exactly zero (and the gain positive), so that none does. None: neither is
-        known.
+        Whether some predictor separates the classes, or fits the intervals; ``separable`` is an
+        alias. True: this predictor does. False: none does, since a dual point q near ``weights`` is
+        proved to exist with ``A^T q`` exactly zero (and ``target^T q > 0`` for regressors). None:
+        undecided.
     weights : csr_array of shape (n_samples, 1) or (n_samples, n_classes or n_outputs)
-        What proves the bound that no predictor exceeds: a distribution q over the rows. More
-        than two classes: entry ``(i, j)`` belongs to example i held against class j. Regressors:
-        weights of either sign, whose absolute values sum to 1.
+        Dual variables alpha, scaled to sum to 1, that prove the bound on all predictors: a
+        distribution q over the rows. More than two classes: entry ``(i, j)`` belongs to the row of
+        example i against class j. Regressors: signed, with absolute values that sum to 1.
     radius : float
         Largest norm of an example, the scale of margins (units of X). With an intercept, examples
         are measured from the mean of all or of some of them.
     of : str
-        What the margins are those of, in words: ``X`` or, with ``normalize=True``, the examples
-        divided by their norms. ``separable`` is about X in either case.
+        The data whose margins are bounded, in words: ``X`` or, with ``normalize=True``, the
+        examples divided by their norms. ``separable`` refers to X in either case.
     nu : float or None
-        If not None, margins are means of the worst margins of this share of the examples
-        (dimensionless). ``separable`` is about all examples in either case.
+        If not None, the margin is the mean over the fraction nu of the examples with the smallest
+        margins (dimensionless). ``separable`` refers to all examples in either case.
     violation : float
-        Largest distance of a prediction from its interval, at most (units of y).
+        Upper bound on the distance of a prediction from its interval (units of y).
     one_class : bool
-        Whether the examples have no labels: ``separable`` is then whether some predictor has
-        positive values on all of them, so that their convex hull does not hold the origin.
+        Whether the examples have no labels. Then ``separable`` tells whether some predictor is
+        positive on all of them, that is, whether their convex hull excludes the origin.
     widened_bound : float or None
-        No predictor of a smaller norm has a violation of ``violation`` or less (units of the norm).
-        With ``C < inf``, slack makes up for the violation: it is equal to ``norm_bound``. None:
-        nothing is violated.
+        Lower bound on the norm of all predictors whose violation is at most ``violation`` (units
+        of the norm). With ``C < inf``, slack covers the violation, and it equals ``norm_bound``.
+        None: no violation.
     objective, objective_bound : float, ndarray of shape (n_outputs,), or None
-        Of MaxMarginRegressor: of each output, the objective of the predictor, at most, and a lower
-        bound on the least one (units of y over those of X, squared).
+        Of MaxMarginRegressor, per output: an upper bound on the objective of the predictor, and a
+        lower bound on the minimum (units of y over those of X, squared).
 
     Examples
     --------
@@ -182,32 +181,32 @@ class Certificate(Bounds):
 
     @property
     def separable(self) -> bool | None:
-        """What ``feasible`` is called where there are classes."""
+        """Alias of ``feasible`` for classifiers."""
         return self.feasible
 
     @property
     def gap(self) -> float:
         """Relative gap between the bounds, ``(upper - lower) / upper``.
 
-        From 0 to 1 (dimensionless): by which fraction of the upper bound the predictor's margin
-        falls short of it. No best margin is negative, so a lower bound below 0 counts as 0: the
-        gap is 1 where no separator was found, and 0 where both bounds are 0. A predictor that
-        violates its intervals is compared with the shortest one that violates them by no more.
+        From 0 to 1 (dimensionless). The best margin is never negative, so a lower bound below 0
+        counts as 0: the gap is 1 if no separator was found, and 0 if both bounds are 0. A predictor
+        that violates its intervals is compared with the predictor of least norm among all with no
+        larger violation.
         """
         lower = self.lower if self.widened_bound is None else self.widened_bound
         return relative_gap(lower, self.upper)
 
     def outcome(self, max_iter: int, tol: float) -> str:
-        """Describe the end of a fit that did not reach its goal, in a sentence.
+        """Describe in a sentence why a fit did not reach its goal.
 
-        It has no figures of the fit, so that Python shows it once in a search over many fits.
+        The sentence has no figures of the fit, so that Python shows it once in a grid search.
 
         Parameters
         ----------
         max_iter : int
-            Number of rounds that the fit was allowed.
+            Limit of iterations of the fit.
         tol : float
-            Relative gap that the fit was to reach (dimensionless).
+            Tolerance of the relative gap (dimensionless).
 
         Returns
         -------
@@ -228,7 +227,7 @@ class Certificate(Bounds):
 
     @property
     def what(self) -> str:
-        """Words for what is bounded, and what it is that of, unless that is X itself."""
+        """The bounded quantity in words, and its data unless that is X."""
         return quantity(self.nu) + ("" if self.of == "X" else f" on {self.of}")
 
     def __str__(self) -> str:
@@ -243,30 +242,30 @@ class Certificate(Bounds):
         )
 
 
-_OVERLAP = {  # by whether there is one class
+_OVERLAP = {  # key: one_class
     False: "the classes overlap: no predictor separates them",
     True: "the convex hull of the examples holds the origin: no predictor is positive on all",
 }
 
 
 def quantity(nu: float | None) -> str:
-    """Words for what is maximised: the smallest margin, or the mean over a share of the worst."""
+    """The maximised quantity in words: the smallest margin or, with nu, a mean of the smallest."""
     return "margin" if nu is None else f"mean of the worst {100.0 * nu:.3g} % of margins"
 
 
 def bounds_text(lower: float, upper: float, what: str = "margin") -> str:
-    """Write both bounds as an inequality; a lower one that is not positive is left out."""
+    """Write both bounds as an inequality; a lower bound ``<= 0`` is omitted."""
     below = f"{at_least(lower)} <= " if lower > 0 else ""
     return f"{below}best {what} <= {at_most(upper)}"
 
 
 def rows_in_words(constant: float) -> str:
-    """Describe the examples that ``normalize=True`` has divided by their norms.
+    """Describe the examples of ``normalize=True``, divided by their norms.
 
     Parameters
     ----------
     constant : float
-        Value of the feature that joined all examples before the division; 0: none did.
+        Value of the constant feature appended before the division; 0: none.
     """
     row = f"(x, {constant:.4g})" if constant else "x"
     return f"{row} / ||{row}||"

@@ -1,4 +1,4 @@
-"""Whether the claims of a fitted estimator are true of its training data."""
+"""Check of a fitted estimator's certificate against its training data."""
 
 from __future__ import annotations
 
@@ -26,38 +26,38 @@ from marginsvm.certificate.reading import Data, Reading
 from marginsvm.certificate.unwrapping import layers, unwrapped
 from marginsvm.problem.matrix import examples_on_host, on_host, with_attributes_on_host
 
-RTOL = 1e-7  # of the largest norm of an example: far above the rounding of float64 sums
-NEGLIGIBLE = 1e-6  # radii: an upper bound at which any fit may give up on a separator
-NU_RTOL = 1e-12  # of ``nu_``, a quotient of sums of weights in floats
-ZERO_RTOL = 1e-9  # of the violation of zero, which fit and check round differently
-SUM_TOLERANCE = 1e-9  # from 1, of weights that sum to 1 but for the rounding of each
+RTOL = 1e-7  # relative to the largest norm of an example; far above the rounding of float64 sums
+NEGLIGIBLE = 1e-6  # upper bound (in radii) at which any fit may stop without a separator
+NU_RTOL = 1e-12  # relative error of ``nu_``, a quotient of sums of alpha in floats
+ZERO_RTOL = 1e-9  # relative error of the violation of w = 0, which fit and check round differently
+SUM_TOLERANCE = 1e-9  # rounding of the sum of the weights, which is 1
 NO_CLAIM = ("stalled", "max_iter", "stopped", "interrupted")
 ABSENT = object()
 
 
 @dataclass(frozen=True)
 class CertificateCheck(Bounds):
-    """What :func:`~marginsvm.check_certificate` found; true if the certificate holds.
+    """Result of :func:`~marginsvm.check_certificate`; true if the certificate holds.
 
     Attributes
     ----------
     lower, upper : float
-        Both bounds, computed again; if ``exact``, rounded to the pessimistic side (units of what
-        is bounded). They can be read as ``margin`` and ``margin_bound``, and as ``norm`` and
-        ``norm_bound``: a margin is one over a norm.
+        Both bounds, recomputed; if ``exact``, rounded outward (units of the margin or norm). They
+        can be read as ``margin`` and ``margin_bound``, and as ``norm`` and ``norm_bound``: a margin
+        is one over a norm.
     reading : {"margin", "norm"}
-        What they are bounds on: the best margin or, of a regressor, the least norm.
+        The bounded quantity: the best margin or, of a regressor, the least norm.
     violation : float
         Of a regressor: largest distance of a prediction from its interval (units of y).
     excess : float
-        By how much the best of the claims is better than these: of margins, and of weights,
-        relative to the largest norm of an example; of norms, relative to the claim; of violations,
-        relative to the largest prediction or end of an interval. 0 or negative: nothing is claimed
-        that does not hold.
+        Largest excess of a claimed value over the recomputed one. Margins and dual bounds:
+        relative to the largest norm of an example; norms: relative to the claim; violations:
+        relative to the largest prediction or end of an interval. All claims hold exactly if
+        it is 0 or negative.
     valid : bool
-        Whether all claims hold, the excess being at most ``rtol``.
+        Whether all claims hold, with an excess of at most ``rtol``.
     reason : str
-        What is wrong, or an empty string.
+        The claims that fail, or an empty string.
 
     Examples
     --------
@@ -89,17 +89,16 @@ def check_certificate(
     rtol: float | None = None,
     bounds: Any = None,
 ) -> CertificateCheck:
-    """Compute both bounds of a fitted estimator again, from the data alone.
+    """Recompute both bounds of a fitted estimator from the data, and compare its claims.
 
-    One bound comes from the predictor's decision values and its norm, the other one
-    from the certificate's weights. What the certificate and the fitted attributes say is held
-    against them.
+    One bound comes from the predictor's decision values and its norm, the other one from the
+    certificate's dual variables. The certificate and the fitted attributes are compared with them.
 
     Parameters
     ----------
     estimator : estimator
-        A fitted estimator of this package, whose parameters have not been changed since; or a
-        pipeline that ends in one, or a search over these, whose best estimator is checked.
+        A fitted estimator of this package with unchanged parameters; or a pipeline that ends in
+        one, or a search over these, whose best estimator is checked.
     X : array-like or sparse matrix of shape (n_samples, n_features)
         Training data (a precomputed kernel: the kernel matrix); or the source of blocks that
         ``fit_blocks`` was given, and no y. If a pipeline is given, its earlier steps transform X.
@@ -111,14 +110,14 @@ def check_certificate(
         As in fit. For a soft margin, they and the estimator's ``class_weight`` matter; for a hard
         margin, only whether they are 0.
     exact : bool, default=False
-        Whether to compute in rational arithmetic, in which only the last root is rounded, to 60
-        digits. This takes some microseconds for each entry of X, which is written out if it is
-        sparse. Of kernels, only precomputed ones can be checked exactly.
+        Whether to compute in rational arithmetic, where only the final root is rounded, to 60
+        digits. This takes some microseconds per entry of X; sparse X is converted to dense. Of
+        kernels, only ``precomputed`` can be checked exactly.
     rtol : float, default=None
-        Rounding allowed, relative to the largest norm of an example. None: 1e-7, or none at all if
+        Tolerance for rounding, relative to the largest norm of an example. None: 1e-7, or 0 if
         ``exact``.
     bounds : array-like of shape (n_samples, 2) or (n_samples, n_outputs, 2), default=None
-        Of a regressor: as in fit.
+        Intervals of a regressor, as in fit.
 
     Returns
     -------
@@ -132,8 +131,8 @@ def check_certificate(
     TypeError
         If it is not one of this package, nor a pipeline or search that holds one.
     ValueError
-        If y has other classes than the estimator was fitted to; or if the bounds cannot be had
-        exactly, as the values of a named kernel are rounded.
+        If y has other classes than in fit; or if ``exact`` is set for a named kernel, whose values
+        are rounded.
 
     References
     ----------
@@ -173,7 +172,7 @@ def check_certificate(
 
 
 class _Check:
-    """What is found wrong with the claims of an estimator."""
+    """Comparison of an estimator's claims with recomputed bounds; failures are collected."""
 
     def __init__(self, found: Reading, reading: str, rtol: float) -> None:
         self.found, self.reading, self.rtol = found, reading, rtol
@@ -192,13 +191,13 @@ class _Check:
         return np.zeros((len(found.data.kept), sum(len(part.columns) for part in found.parts)))
 
     def _scale(self) -> float:
-        """The largest norm of a row and, where rows are about the mean, thrice that of the mean."""
+        """The largest norm of a row plus, for centred rows, three times the norm of the mean."""
         examples, qp = self.found.examples, self.found.parts[0].qp
         if qp.p == 2.0 or self.numbers.exact:
             squares = examples.squared_norms
         else:
             squares = examples.squared_dual_norms(qp.p)
-        longest = max(float(max(squares)), 0.0)  # of a kernel that is none, squares are negative
+        longest = max(float(max(squares)), 0.0)  # of an indefinite kernel, squares may be negative
         scale, offset = float(np.sqrt(longest)) * float(examples.radius), 0.0
         if self.found.free and examples.d is not None:
             centre = examples.mean if self.numbers.exact else examples.centre
@@ -207,7 +206,7 @@ class _Check:
         return longer * (scale + 3.0 * offset) or 1.0
 
     def refuse(self, claimed: Any, excess: Any, text: str) -> None:
-        """Unless a claim is a number that is better by rounding only; both are numbers."""
+        """Reject a claim that is not a number, or whose excess is above the tolerance."""
         found = inf
         if _is_number(claimed):
             found = float(excess(self.numbers.number(float(claimed))))
@@ -239,7 +238,7 @@ class _Check:
         raise NotImplementedError
 
     def status(self) -> Iterator[str]:
-        """What is wrong with the status, given that the bounds are right."""
+        """Errors in the status, given correct bounds."""
         claim = self.claim
         if _is_one_of(claim.status, NO_CLAIM):
             return
@@ -254,7 +253,7 @@ class _Check:
             )
 
     def existence(self) -> Iterator[str]:
-        """What is wrong with ``separable``, which regressors call ``feasible``."""
+        """Errors in ``separable``, which regressors call ``feasible``."""
         name, known = ("feasible", "separable")[self.reading == "margin"], self.claim.feasible
         if not any(known is word for word in (True, False, None)):
             yield f"{name} is {known!r}, which is none of True, False and None"
@@ -265,7 +264,7 @@ class _Check:
         raise NotImplementedError
 
     def refuted(self, outputs: list[int] | None = None) -> bool:
-        """Whether exact weights near the published ones show that no predictor fits."""
+        """Whether an exact alpha near the published one proves that no predictor fits."""
         table, found = self.table, self.found
         if table is None:
             return False
@@ -273,7 +272,7 @@ class _Check:
         return any(found.refuted(table, o) is not None for o in some)
 
     def wrong_nu(self) -> Iterator[str]:
-        """What is wrong with ``nu_`` of the hinge loss, which follows from the weights."""
+        """Errors in ``nu_`` of the hinge loss, which follows from alpha."""
         found, nu = getattr(self.estimator, "nu_", None), None
         part = self.found.parts[0]
         hinge = self.found.spec.is_soft and self.found.spec.slack_is_linear
@@ -288,7 +287,7 @@ class _Check:
             yield f"nu_ is {found!r}, but the weights say {nu!r}"
 
     def wrong_offset(self) -> Iterator[str]:
-        """What is wrong with ``offset_`` of outlier detectors: a share is below it."""
+        """Errors in ``offset_`` of outlier detectors: at most a fraction nu lies below it."""
         estimator, numbers, found = self.estimator, self.numbers, self.found
         if not is_outlier_detector(estimator):
             return
@@ -312,7 +311,7 @@ class _Check:
 
 class _OfMargins(_Check):
     def bounds(self) -> tuple[float, float]:
-        """Both bounds on the margin; claims may be better by rounding, relative to the scale."""
+        """Both bounds on the margin; claims may exceed them by rounding, relative to the scale."""
         numbers, claim, found = self.numbers, self.claim, self.found
         (primal,), (dual,) = self.primals, self.duals
         lower, upper = primal.margin * found.radius, found.margin_bound(dual)
@@ -395,14 +394,14 @@ class _OfNorms(_Check):
         return bound, numbers.up(norm)
 
     def least(self, widened: Any) -> Any:
-        """No predictor that fits intervals that are wider by so much has a smaller norm."""
+        """Lower bound on the norm of predictors that fit the intervals widened by ``widened``."""
         total = 0
         for dual in self.duals:
             total = total + dual.objective(widened)
         return self.found.norm_of(total, -1)
 
     def short(self, claimed: Any, widened: Any) -> float:
-        """By how much a bound is below a claim: as lengths, relative to the largest norm."""
+        """Excess of a claimed bound, as a length relative to the largest norm of an example."""
         if self.table is None or not claimed > 0:
             return inf if self.table is None else -inf
         least = self.least(widened)
@@ -411,13 +410,13 @@ class _OfNorms(_Check):
         return float(1 - least / claimed) * self.longest()
 
     def longest(self) -> float:
-        """Length of the combinations of the weights, relative to the largest norm of an example."""
+        """``|A'alpha|``, relative to the largest norm of an example."""
         lengths = [float(dual.length) ** 2 + float(dual.ridge) for dual in self.duals]
         length = float(np.sqrt(sum(lengths))) * float(self.found.radius)
         return min(length / self.scale, 1.0) if length > 0 else 1.0
 
     def objectives(self, objectives: list[Any]) -> None:
-        """What is wrong with ``objective_`` and ``objective_bound_``, of each output for itself."""
+        """Errors in ``objective_`` and ``objective_bound_``, per output."""
         estimator, found, square = self.estimator, self.found, self.found.radius**2
         for name in ("objective_", "objective_bound_", "epsilon_"):
             if np.asarray(getattr(estimator, name, None)).shape != found.shape:
@@ -473,12 +472,12 @@ def _is_number(claimed: Any) -> bool:
 
 
 def _is_one_of(word: Any, words: Any) -> bool:
-    """Whether something is one of some words; what cannot be hashed or is an array is not."""
+    """Whether ``word in words``; False for arrays and unhashable objects."""
     return isinstance(word, str) and word in words
 
 
 def _wrong_copies(outermost: Any, estimator: Any) -> Iterator[str]:
-    """What is wrong with a search that publishes the attributes of the estimator that it found."""
+    """Differences between a search's attributes and those of its best estimator."""
     fitted = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
     for outer in layers(outermost):
         if outer is estimator or "certificate_" not in vars(outer):

@@ -1,15 +1,15 @@
-"""Algebra without rounding: what floats suggest, proved in integers or by error bounds.
+"""Exact linear algebra: proofs in integers, or in floats with error bounds.
 
 ====================  =============================================================================
 ``positive_weights``  whether positive weights near given ones solve ``A q = 0`` exactly: the proof
                       that rows overlap (Gordan), or that nothing fits (Farkas)
-``refuting_weights``  such weights of examples, scores, intercepts, gains and signs of coefficients
+``refuting_weights``  such weights for the rows of a program: no predictor satisfies all of them
 ``independent``       rows and columns of a largest regular block, modulo a prime
 ``null_space``        integers that span the null space
-``combination``       a nonnegative combination of rows, or a direction that shows there is none
+``combination``       a nonnegative combination of rows, or a direction that excludes one (Farkas)
 ====================  =============================================================================
 
-True is a proof, False and None say nothing. Floats are the fractions that they are. A matrix of
+True is a proof; False and None mean undecided. Floats are read as exact fractions. A matrix of
 integers is an array of int64 or of Python's integers; ``multiplied`` and ``floats`` keep it exact.
 
 References
@@ -34,8 +34,8 @@ from scipy.linalg import lu, qr
 from marginsvm._rounding import UNIT
 from marginsvm._typing import Array
 
-CLEARLY = 1e-6  # of the largest of some numbers: what is below it by as much is negative
-PRIME = 2**31 - 19  # not 2^k - 1, of which differences of powers of two may be multiples
+CLEARLY = 1e-6  # numbers below minus this, relative to the largest, are negative beyond rounding
+PRIME = 2**31 - 19  # not 2^k - 1, which divides differences of powers of two
 
 
 def integers(x: Any) -> list[int]:
@@ -82,9 +82,9 @@ def floats(M: Array, axis: int = 1) -> tuple[Array, Array]:
 
 
 def independent_first(A: Array) -> tuple[Array, int]:
-    """Columns, those that add most to the span first, and how many are independent in floats.
+    """Columns in the order of a pivoted QR, and the numerical rank.
 
-    Of very many columns, those are first that partial pivoting takes, if it takes enough.
+    Of very many columns, the pivots of an LU decomposition come first, if these have full rank.
     """
     n, k = A.shape
     if k > 4 * n:
@@ -98,9 +98,9 @@ def independent_first(A: Array) -> tuple[Array, int]:
 
 
 def is_regular(B: Array, error: Any = 0.0) -> bool:
-    """Whether a square matrix is proved to be regular, whatever the errors of its numbers are.
+    """Whether a square matrix is proved to be regular for all errors of its entries.
 
-    ``error`` bounds their absolute values: an array, or one number for all.
+    ``error`` bounds their absolute errors: an array, or one bound for all entries.
     """
     return _inverse(B, np.broadcast_to(error, B.shape)) is not None
 
@@ -121,15 +121,15 @@ def _inverse(B: Array, given: Array) -> tuple[Array, float] | None:
 
 
 def _of_sums(n: int) -> float:
-    """The error of sums of n products, in any order, relative to those of the sizes."""
+    """Error of a sum of n products, in any order, relative to the sum of absolute values."""
     return 1.01 * UNIT * (n + 4)
 
 
 def solution_is_near(A: Array, q: Array, error: Any = 0.0) -> bool:
     """Whether positive weights near q solve ``A q* = 0``, by Krawczyk's argument.
 
-    The first columns, as many as there are rows, make up a matrix B that is to be regular; only
-    their weights change. With ``R B`` near 1, the change is at most ``|R A q| / (1 - |I - R B|)``.
+    The first columns form a square matrix B, which has to be regular; only their weights change.
+    With ``R B`` near I, the change is at most ``|R A q| / (1 - |I - R B|)``.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def solution_is_near(A: Array, q: Array, error: Any = 0.0) -> bool:
     q : ndarray of shape (n_weights,)
         Positive.
     error : ndarray or float
-        Bounds on the errors of the numbers of A: true is a proof whatever they are.
+        Bounds on the errors of A's entries: True is a proof for all errors within them.
     """
     n, wide = len(A), np.longdouble
     given = np.broadcast_to(error, A.shape)
@@ -161,9 +161,9 @@ def positive_weights(A: Array, q: Array, *, integers_wanted: bool = False) -> li
     A : ndarray of shape (n_equations, n_weights)
         Floats, or integers.
     q : ndarray of shape (n_weights,)
-        Positive floats that nearly do.
+        Positive floats with ``A q`` near 0.
     integers_wanted : bool
-        Else an empty list stands for weights that are proved to exist.
+        If False, an empty list may be returned: weights are proved to exist.
 
     Returns
     -------
@@ -190,18 +190,18 @@ def positive_weights(A: Array, q: Array, *, integers_wanted: bool = False) -> li
     first, rest = order[:rank], order[rank:]
     x = np.linalg.lstsq(F[:, first], -F[:, rest] @ q[rest], rcond=None)[0]
     if x.min(initial=0.0) < -CLEARLY * np.abs(x).max(initial=0.0):
-        return None  # integers, which take long, would be negative as well
+        return None  # exact integers would be negative as well
     return _solved(A if whole else rows_of_integers(A), q, order)
 
 
 def _solved(M: Array, q: Array, order: Array) -> list[int] | None:
-    """Integers near q: all but those of independent columns are kept, and these are solved for."""
+    """Integers near q: dependent columns keep their weights, independent ones are solved for."""
     if min(M.shape) > 110:  # some seconds
         return None
     rows, first = independent(M[:, order])
     rest, cols = np.delete(order, first), order[first]
     mantissa, e = np.frexp(q)
-    for bits in (20, 53) if len(rest) else ():  # short integers are quick
+    for bits in (20, 53) if len(rest) else ():  # try short integers first
         short = np.ldexp(np.round(np.ldexp(mantissa, bits)), e - bits)
         kept = np.array(integers(short[rest]), dtype=object)
         right = -(M[np.ix_(rows, rest)].astype(object) @ kept)
@@ -217,9 +217,9 @@ def _solved(M: Array, q: Array, order: Array) -> list[int] | None:
 
 
 def independent(M: Array) -> tuple[Array, Array]:
-    """Rows and columns, the first possible ones, of a largest block that is regular modulo a prime.
+    """Lexicographically first rows and columns of a largest block regular modulo a prime.
 
-    So it is regular; that the rest depends on it is as good as certain, and no proof.
+    Regular modulo a prime implies regular. That the rank is no larger is likely, but not proved.
     """
     R, cols, order, top = (M % PRIME).astype(np.int64), list[int](), np.arange(len(M)), 0
     for j in range(R.shape[1] if len(R) else 0):
@@ -260,14 +260,14 @@ def solve(B: Array, right: Array) -> tuple[int, Array] | None:
 
 
 def null_space(M: Array, near: Array | None = None) -> tuple[Array, Array] | None:
-    """Integer rows that span all v with ``M v = 0``, and the column that each has to itself.
+    """Integer basis (rows) of the null space of M, and the column in which only that row is not 0.
 
     Parameters
     ----------
     M : ndarray of int, shape (n_rows, n_columns)
         Few rows.
     near : ndarray of shape (n_columns, n_vectors) or None
-        Floats that span it, of which short fractions are tried first.
+        Floats that span it; fractions with small denominators near them are tried first.
 
     Returns
     -------
@@ -295,7 +295,7 @@ def null_space(M: Array, near: Array | None = None) -> tuple[Array, Array] | Non
 
 
 def short_fractions(T: Array) -> Array:
-    """Rows of floats as integers in proportion to fractions near them with small denominators."""
+    """Rows of floats, rounded to fractions with small denominators and scaled to integers."""
     N = np.zeros(T.shape, dtype=object)
     for row, line in zip(N, T, strict=True):
         row[:] = integers([Fraction(float(x)).limit_denominator(1000) for x in line])
@@ -305,7 +305,7 @@ def short_fractions(T: Array) -> Array:
 def combination(M: Array, b: Array, most: int = 1000) -> tuple[Array | None, Array | None] | None:
     """(q, None) with ``M'q`` along b, q >= 0; or (None, v) with ``M v >= 0 > b v``: Farkas' lemma.
 
-    The simplex method in integers, by Bland's rule; None: it takes more than so many steps.
+    The simplex method in integers, by Bland's rule; None: not solved within ``most`` steps.
     """
     n, d = M.shape
     T = np.zeros((d + 1, n + d + 1), dtype=object)
@@ -344,34 +344,34 @@ def refuting_weights(
     gains: Array | None = None,
     integers_wanted: bool = False,
 ) -> list[int] | None:
-    """Weights near q that show that no predictor has all rows where they are to be.
+    """Exact weights near q that prove that no predictor satisfies all rows.
 
-    Row r is the value ``sum_k S_rk (w_k x_r + b_k)``. It is to be positive for all rows: then a
-    combination that is exactly 0 refutes it (Gordan). Or it is to reach ``gains_r``: then one
-    whose gains sum to more than 0 does (Farkas); the sum is one more unknown.
+    Row r has the value ``v_r = sum_k S_rk (w_k x_r + b_k)``. The system ``v > 0`` is infeasible if
+    a nonnegative combination of the rows is exactly 0 (Gordan); ``v >= gains`` is infeasible if
+    such a combination has a positive sum of gains (Farkas), which is one more unknown.
 
     Parameters
     ----------
     X : ndarray or CSR of shape (n_rows, d)
         The example of each row.
     S : ndarray of shape (n_rows, k)
-        -1, 0 or 1. Two classes: the sign of the class. k classes: 1 for the own, -1 for another;
-        one of the columns may be left out.
+        -1, 0 or 1. Two classes: the sign of the class. k classes: 1 for the example's class, -1
+        for the other class of the row; one column may be omitted.
     q : ndarray of shape (n_rows,)
-        Weights, none negative.
+        Nonnegative weights.
     intercept : bool
-        Whether predictors may have one, b.
+        Whether predictors have an intercept b.
     signs : ndarray of shape (d,) or None
-        Signs that coefficients must have, of one score: -1, 0 for any, or 1. These are more rows,
-        ``signs_j w_j >= 0``, with the weights that the combination lacks.
+        Sign constraints on the coefficients of a single score: -1, 0 (none) or 1. They are further
+        rows ``signs_j w_j >= 0``, whose weights make up for the rest of the combination.
     gains : ndarray of shape (n_rows,) or None
     integers_wanted : bool
-        Else an empty list stands for weights that are proved to exist.
+        If False, an empty list may be returned: weights are proved to exist.
 
     Returns
     -------
     list of int, or None
-        For each row; None: nothing is proved, or it takes too long.
+        One weight per row; None: nothing is proved, or it takes too long.
     """
     for least in (1e-13, 1e-8):  # weights below this part of the largest may be rounding of 0
         some = np.flatnonzero(q > least * q.max(initial=0.0))
@@ -405,7 +405,7 @@ def refuting_weights(
 
 
 def _without_offsets(X: Array, intercept: bool) -> Array:
-    """Features with what hides sums in floats undone: of two values 0 and 1, near ones shifted."""
+    """Features after exact, invertible changes: two-valued to 0 and 1, nearly constant shifted."""
     low, high = X.min(axis=0), X.max(axis=0)
     base = low if intercept else np.zeros(len(low))
     other = np.where(high > base, high, low)

@@ -1,4 +1,4 @@
-"""Examples in fractions, for proofs in which nothing is rounded; they are written out."""
+"""Examples in fractions, for exact proofs; dense arrays."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from marginsvm.certificate.numbers import Numbers, Rationals, over_one_denominat
 
 
 class NoInnerProductsError(ValueError):
-    """A kernel matrix is none of inner products: it proves nothing."""
+    """A kernel matrix is not positive semidefinite, so that it proves nothing."""
 
 
 class ExactFeatures:
-    """Features as fractions; what a :class:`~marginsvm.problem.design.Design` is for floats.
+    """Features as fractions: the exact counterpart of :class:`~marginsvm.problem.design.Design`.
 
     Parameters
     ----------
     X : array of shape (n, d)
         Floats or fractions.
     centred : bool
-        Whether sums with weights that do not balance are about the mean.
+        Whether the mean is subtracted from the examples in sums whose weights do not sum to 0.
     """
 
     radius = 1
@@ -44,7 +44,7 @@ class ExactFeatures:
         return self._times(self._integers, integers.T, denominator * self._denominator)
 
     def combine(self, V: Array) -> Array:
-        """``V'X``, about the mean where V does not balance."""
+        """``V'X``, of centred examples where V does not sum to 0."""
         integers, denominator = over_one_denominator(V)
         image = self._times(integers.T, self._integers, denominator * self._denominator)
         total = V.sum(axis=0)
@@ -72,19 +72,19 @@ class ExactFeatures:
 
 
 class KernelMatrix:
-    """Examples that a kernel matrix K states, ``(phi(x), constant) scale``, as vectors.
+    """Examples ``(phi(x), constant) scale`` with a kernel matrix K.
 
-    Vectors w are coefficients of phi(x) for all x, and a last coordinate along the constant.
+    Vectors w are given by their coefficients of all phi(x), and a last one for the constant.
 
     Parameters
     ----------
     K : array of shape (n, n)
     scale : array of shape (n,) or None
-        What examples are multiplied with, such as the inverse of their norms.
+        Factors of the examples, such as the inverses of their norms.
     constant : number
     numbers : Floats or Rationals
     rounding : float
-        Relative error of the values.
+        Relative error of the kernel values.
     """
 
     radius, d = 1, None
@@ -124,12 +124,12 @@ class KernelMatrix:
         return (np.diagonal(self.K) + self.constant * self.constant) * self.scale * self.scale
 
     def magnitudes(self, w: Array) -> Array:
-        """Sums of the absolute values of all terms of ``scores``, at most."""
+        """Upper bounds on the sums of absolute values of the terms of ``scores``."""
         root = np.sqrt(np.abs(np.diagonal(self.K)))
         of_phi, w = np.multiply.outer(root, np.abs(w[:, :-1]) @ root), np.abs(w[:, -1])
         return (of_phi + abs(self.constant) * w) * self.scale[:, None]
 
     def squared_magnitude(self, w: Array) -> float:
-        """The same for ``inner(w, w)``."""
+        """Upper bound on the sum of absolute values of the terms of ``inner(w, w)``."""
         root = np.sqrt(np.abs(np.diagonal(self.K)))
         return float(((np.abs(w[:, :-1]) @ root) ** 2).sum() + (w[:, -1] ** 2).sum())

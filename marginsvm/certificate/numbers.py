@@ -1,7 +1,7 @@
-"""The two kinds of numbers that proofs are computed in: float64, and fractions.
+"""Arithmetic of the proofs: float64, or fractions.
 
-Both have the same operations, so that each bound is written once. Errors are multiples of the
-rounding of one operation, which is 0 for fractions.
+Both classes have the same operations, so that each bound is written once. Errors are multiples of
+the unit roundoff, which is 0 for fractions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from marginsvm._rounding import UNIT
 from marginsvm._typing import Array
 from marginsvm.problem.norms import LpNorm
 
-DECIMALS = Context(prec=90, Emax=MAX_EMAX, Emin=MIN_EMIN)  # of powers, where p is not 2
+DECIMALS = Context(prec=90, Emax=MAX_EMAX, Emin=MIN_EMIN)  # for powers with p != 2
 ROOT_BITS = 512  # of the integer whose root is taken
 
 
@@ -28,7 +28,7 @@ class Floats:
     Parameters
     ----------
     unit : float
-        Rounding of one operation; 0: none is allowed for, as the caller has a tolerance.
+        Unit roundoff; 0: rounding is not accounted for, as the caller has a tolerance.
     """
 
     exact = False
@@ -37,7 +37,7 @@ class Floats:
         self.unit = unit
 
     def gamma(self, n: int) -> float:
-        """Relative error of a sum of products of which each passes through n additions at most."""
+        """Relative error of a sum of products in which each term passes through <= n additions."""
         return 1.01 * self.unit * (n + 8)
 
     def array(self, x: Any) -> Array:
@@ -51,7 +51,7 @@ class Floats:
         return np.array([fsum(column[np.flatnonzero(column)].tolist()) for column in table.T])
 
     def sqrt(self, x: Any) -> float:
-        """Square root, of 0 for what rounding has made negative."""
+        """Square root; 0 for negative numbers, which are rounding errors."""
         return float(np.sqrt(max(float(x), 0.0)))
 
     def length(self, x: Array, p: float = 2.0) -> float:
@@ -59,15 +59,15 @@ class Floats:
         return LpNorm(p).length(x)
 
     def error_of_length(self, n: int, p: float = 2.0) -> float:
-        """Relative error of the p-norm of n numbers: NumPy adds in pairs; roots and powers."""
+        """Relative error of the p-norm of n numbers: pairwise sums, powers and a root."""
         return self.unit * (min(n + 8.0, 128.0) if p == 2.0 else 128.0)
 
     def down(self, x: Any) -> float:
-        """The largest float that is no larger."""
+        """The largest float ``<= x``."""
         return float(x)
 
     def up(self, x: Any) -> float:
-        """The smallest float that is no smaller."""
+        """The smallest float ``>= x``."""
         return float(x)
 
 
@@ -81,7 +81,7 @@ class Rationals:
         return 0
 
     def array(self, x: Any) -> Array:
-        """Fractions of an array; what is infinite stays so."""
+        """Array of fractions; infinities are kept."""
         if getattr(x, "dtype", None) == np.dtype(object):
             return np.asarray(x)
         x = np.asarray(x.toarray() if sp.issparse(x) else x, dtype=np.float64)
@@ -131,7 +131,7 @@ Numbers = Floats | Rationals
 
 
 def over_one_denominator(x: Array) -> tuple[Array, int]:
-    """Integers and a denominator: sums of integers take a fraction of the time."""
+    """Integers and their common denominator: sums of integers are quicker than of fractions."""
     denominator = lcm(*{v.denominator for v in x.flat})
     scaled = np.frompyfunc(lambda v: v.numerator * (denominator // v.denominator), 1, 1)
     return scaled(x), denominator

@@ -1,8 +1,8 @@
-"""The numbers that a fit publishes, and what they prove: computed once, at its end.
+"""The published primal and dual point of a fit, and their certified values.
 
-A solver stops by its own plain values. What it has found then is moved, by its last digits, to
-where it proves most: the predictor to its best multiple, the weights to where they balance and keep
-to their upper bounds. These numbers are published, and both values of them are proved.
+A solver stops by values in plain float64. At the end of a fit its last digits are then adjusted
+once for the best bounds: the predictor is scaled, and alpha is made feasible (``F'alpha = 0``,
+``alpha <= upper``). The adjusted numbers are published, and bounds on both values are proved.
 """
 
 from __future__ import annotations
@@ -40,38 +40,38 @@ from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.rows import output_rows
 
 FLOATS = Floats()
-# Part of an upper bound of a share that weights keep to, so that sums of bounds may be rounded.
+# Fraction of nu's upper bounds that alpha may reach, a reserve for the rounding of sums.
 BELOW = 1.0 - 2.0**-44
-# Norm of what weights combine to (in radii) above which fewer rows are tried before them and, where
-# least squares find no shorter combination, no weights after these.
+# |A'alpha| (in radii, sum of alpha 1) above which NNLS on few rows is tried before alpha itself. If
+# NNLS finds no smaller |A'alpha|, alpha is not tried.
 ROUGH = 1e-9
-ROUGH_IN_KERNELS = 1e-5  # of the latter: norms are roots of squares, whose terms cancel
-MOST_NUMBERS = 2**25  # of rows that are looked at exactly
-SAME_LENGTH = 1e-12  # difference of squared norms, relative to the largest, that is rounding
-# Numbers of rows that are written out in search of weights under which they cancel; features with
-# which NNLS takes seconds; and the price of weights that do not balance, in that search.
+ROUGH_IN_KERNELS = 1e-5  # for kernels: norms are roots of squares, whose terms cancel
+MOST_NUMBERS = 2**25  # largest size of the rows in exact arithmetic
+SAME_LENGTH = 1e-12  # rounding of squared norms, relative to the largest
+# For NNLS: largest size of the dense rows; features from which on it takes seconds; and the penalty
+# on F'alpha.
 WRITTEN_OUT, MANY_FEATURES, STIFF = 2**22, 1000, 1e4
-# Upper bound on margins (in radii) from which on a proof that nothing separates is sought; and,
-# of features and of kernels, those below which rows may cancel.
+# Upper bound on margins (in radii) below which a proof of overlap is tried; and, for features and
+# for kernels, below which A'alpha may be exactly 0.
 WORTH_A_PROOF = 1e-2
 VANISHING, KERNEL_VANISHING = 1e-9, 1e-6
-# Error of a predictor of a hard tube beyond which it is tried to prove that none fits.
+# Error of the predictor of a hard tube above which a proof of infeasibility is tried.
 UNFIT = 1e-6
 
 
 @dataclass(frozen=True)
 class Predictor:
-    """A predictor as it is published, and what it is worth.
+    """A published predictor, and its certified values.
 
     Attributes
     ----------
     coef, intercept : ndarray of shape (k, d) and (k,)
-        For examples as they were given.
+        In the units of the given X.
     w, f : ndarray
-        The same in units of the examples: intercepts of all scores and, of tubes, their width.
+        In the units of the scaled examples: intercepts of all scores and, for nu-SVR, the width.
     primal : Primal
     multiple : float
-        What the given predictor was multiplied by.
+        Factor by which the solver's predictor was scaled.
     """
 
     coef: Array
@@ -84,17 +84,17 @@ class Predictor:
 
 @dataclass(frozen=True)
 class Proof:
-    """Published numbers, and what they prove, in units of the examples.
+    """Published primal and dual point, and their certified values, in units of the examples.
 
     Attributes
     ----------
     qp : QuadraticProgram
     predictor : Predictor
     alpha : ndarray of shape qp.shape
-        Weights that sum to 1, or to another total that is asked for.
+        Scaled to sum to 1, or to another given total.
     dual : Dual
     refuted : bool
-        Whether exact weights near these show that no predictor separates, or fits without slack.
+        Whether an exact alpha nearby proves that no predictor separates, or fits without slack.
     """
 
     qp: QuadraticProgram
@@ -109,12 +109,12 @@ class Proof:
 
     @property
     def margin(self) -> float:
-        """The margin that the predictor reaches, at least."""
+        """Lower bound on the margin of the predictor."""
         return float(self.primal.margin)
 
     @property
     def margin_bound(self) -> float:
-        """No predictor has a larger one."""
+        """Upper bound on the margin of any predictor."""
         if self.qp.game:
             return float(self.dual.margin_bound)
         least = float(self.dual.objective())
@@ -122,7 +122,7 @@ class Proof:
 
     @property
     def gap(self) -> float:
-        """Relative gap of both values: on margins, or on objectives of equally wide tubes."""
+        """Relative gap of margins, or of objectives at the same tube width."""
         if self.qp.by_margins:
             lower, upper = max(self.margin, 0.0), self.margin_bound
         else:
@@ -134,7 +134,7 @@ class Proof:
 
     @property
     def weights(self) -> Array:
-        """Multiple of alpha whose combination is the predictor, up to what the gap leaves."""
+        """Multiple of alpha with ``w = A'alpha``, up to the gap."""
         if self.qp.game:
             length = float(self.dual.length)
             return self.alpha * (float(self.primal.norm) / length if length > 0.0 else 0.0)
@@ -143,7 +143,7 @@ class Proof:
 
 
 def prove(qp: QuadraticProgram, w: Array, f: Array, alpha: Array) -> Proof:
-    """Publish a predictor and weights, and prove what they are worth.
+    """Publish a predictor and alpha, and bound both values.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def prove(qp: QuadraticProgram, w: Array, f: Array, alpha: Array) -> Proof:
         With a ``Design`` or a ``Gram``.
     w : ndarray of shape (k, d)
     f : ndarray of shape (n_free,)
-        The level of hard margins and shares is not read.
+        rho of hard margins and of nu-SVM is ignored.
     alpha : ndarray of shape qp.shape
         Feasible up to rounding.
     """
@@ -162,7 +162,7 @@ def prove(qp: QuadraticProgram, w: Array, f: Array, alpha: Array) -> Proof:
 def with_weights(
     qp: QuadraticProgram, predictor: Predictor, alpha: Array, total: float = 1.0
 ) -> Proof:
-    """Proof of a published predictor and of weights that are to sum to a total."""
+    """Proof of a published predictor and of alpha, scaled to sum to ``total``."""
     alpha = published_weights(qp, alpha, total)
     return Proof(qp, predictor, alpha, dual(qp, alpha, FLOATS))
 
@@ -170,7 +170,7 @@ def with_weights(
 def published(
     qp: QuadraticProgram, w: Array, b: Array, width: Any = (), origin: Array | float = 0.0
 ) -> Predictor:
-    """A predictor at its best multiple, as it is published.
+    """The predictor scaled by its best factor, as published.
 
     Parameters
     ----------
@@ -179,9 +179,9 @@ def published(
     b : ndarray of shape (k,)
         Intercepts of the scores.
     width : ndarray of shape (1,) or ()
-        Of a tube whose width is an unknown.
+        Tube width of nu-SVR.
     origin : ndarray of shape (k,), or float
-        What was subtracted from the targets, which have no multiple.
+        Shift subtracted from the targets; such a predictor is not scaled.
     """
     examples, w, t = qp.examples, qp.project(w), 1.0
     S, M = examples.scores(w), examples.magnitudes(w)
@@ -202,17 +202,17 @@ def restated(
     origin: Array | float = 0.0,
     known: Known = None,
 ) -> Predictor:
-    """A predictor by its published numbers, see ``published``."""
+    """Predictor from its published numbers, see ``published``."""
     w, b = qp.examples.stated(coef, intercept, origin)
     f = np.append(b, width)
     return Predictor(coef, intercept, w, f, primal(qp, w, f, FLOATS, known))
 
 
 def published_weights(qp: QuadraticProgram, alpha: Array, total: float = 1.0) -> Array:
-    """Weights with this sum that balance, and keep to the upper bounds of a share.
+    """Alpha scaled to this sum, with ``F'alpha = 0`` and below the upper bounds of nu.
 
-    Other upper bounds are those of the multiple that proves most. Of the two rows of a target one
-    has weight: their difference is what is published, and it is rounded.
+    The upper bounds of the hinge loss apply to the best multiple of alpha instead. Of the two rows
+    of a target only one is positive, as their rounded difference is published.
     """
     if qp.codes is None and qp.example is not None:
         at = (qp.example, 0 if qp.output is None else qp.output)
@@ -234,13 +234,13 @@ def published_weights(qp: QuadraticProgram, alpha: Array, total: float = 1.0) ->
     return balanced(qp, alpha * (total / found)) if 0.0 < found < inf else np.zeros_like(alpha)
 
 
-# That nothing separates, or fits.
+# Proofs of overlap and of infeasibility.
 
 
 def refuted(qp: QuadraticProgram, alpha: Array) -> Array | None:
-    """Weights near alpha, or on few of its rows, that show that no predictor has its values.
+    """An alpha nearby, or on few rows, that proves that no predictor separates or fits.
 
-    That is asked of the examples as they were given, without slack. None: nothing is proved.
+    The proof is for the given examples, without slack. None: nothing is proved.
     """
     for q in _candidates(qp, alpha):
         i, S, weights, gains = rows_with_weight(qp, q)
@@ -259,7 +259,7 @@ def refuted(qp: QuadraticProgram, alpha: Array) -> Array | None:
 def rows_with_weight(
     qp: QuadraticProgram, alpha: Array
 ) -> tuple[Array, Array, Array, Array | None]:
-    """Examples and scores of the rows with weight, these weights, and of intervals their ends."""
+    """Examples, score coefficients, alpha and (for intervals) targets of rows with alpha > 0."""
     if qp.codes is not None:
         i, j = np.nonzero(alpha * (np.arange(qp.k) != qp.codes[:, None]))
         S = np.eye(qp.k)[qp.codes[i]] - np.eye(qp.k)[j]
@@ -274,11 +274,11 @@ def rows_with_weight(
 
 
 def _candidates(qp: QuadraticProgram, alpha: Array) -> Iterator[Array]:
-    # what is far from a proof comes last: it would prove little where it is published
+    # candidates with a large |A'alpha| come last, as published they would give weak bounds
     rough = float(dual(qp, alpha, FLOATS).length) > ROUGH * float(alpha.sum())
     if not rough:
         yield alpha
-    if qp.hard:  # few rows cannot have all the weight of a share
+    if qp.hard:  # with nu, upper bounds exclude an alpha on few rows
         found = equal_examples(qp)
         if found is not None:
             yield found
@@ -286,14 +286,14 @@ def _candidates(qp: QuadraticProgram, alpha: Array) -> Iterator[Array]:
         if found is not None:
             apart = ROUGH if qp.examples.d is not None else ROUGH_IN_KERNELS
             if qp.by_margins and float(dual(qp, found, FLOATS).length) > apart * float(found.sum()):
-                return  # no weights of these rows come nearer to 0
+                return  # no alpha on these rows has a smaller A'alpha
             yield found
     if rough and np.count_nonzero(alpha) * (qp.examples.d or 1) <= WRITTEN_OUT:
         yield alpha
 
 
 def equal_examples(qp: QuadraticProgram) -> Array | None:
-    """Weights of 1/2 on two equal examples of different classes, which must be in memory."""
+    """Alpha of 1/2 on two equal examples of different classes; X must be in memory."""
     if not qp.by_margins or not getattr(qp.examples.X, "in_memory", True):
         return None
     codes = qp.codes if qp.codes is not None else (qp.sign > 0).astype(int)
@@ -318,9 +318,9 @@ def equal_examples(qp: QuadraticProgram) -> Array | None:
 
 
 def on_few_rows(qp: QuadraticProgram, alpha: Array) -> Array | None:
-    """Weights on as many rows as there are equations, for which the rows cancel in floats.
+    """A basic alpha, on at most as many rows as equations, with ``A'alpha = 0`` in floats.
 
-    Nonnegative least squares among the rows with weight or, of intervals, among all rows.
+    Nonnegative least squares on the rows with alpha > 0 or, for intervals, on all rows.
     """
     width = (qp.examples.d or qp.examples.n) * qp.k
     if not qp.by_margins and width * alpha.size <= WRITTEN_OUT:
@@ -331,7 +331,7 @@ def on_few_rows(qp: QuadraticProgram, alpha: Array) -> Array | None:
     few, at = np.unique(i, return_inverse=True)
     if qp.examples.d is not None:
         Z = qp.examples.written_out(few)
-    elif qp.examples.kernel is not None:  # of which only that examples are equal is exact
+    elif qp.examples.kernel is not None:  # rounded values: only equality is exact
         Z = distinct(qp.examples.given(few)[0]).toarray()
     else:
         Z = qp.examples.gram(few, few)
@@ -344,8 +344,8 @@ def on_few_rows(qp: QuadraticProgram, alpha: Array) -> Array | None:
         q = nnls(A, wanted)[0]
     except RuntimeError:  # it cycles
         return None
-    for _ in range(2):  # the last digits
-        some = np.flatnonzero(q > 1e-12 * q.max())  # others are rounding
+    for _ in range(2):  # iterative refinement
+        some = np.flatnonzero(q > 1e-12 * q.max())  # smaller entries are rounding
         q[some] += np.linalg.lstsq(A[:, some], wanted - A[:, some] @ q[some], rcond=None)[0]
     q[np.abs(q) <= 1e-12 * q.max()] = 0.0
     if not q.any() or q.min() < 0.0:
@@ -357,25 +357,25 @@ def on_few_rows(qp: QuadraticProgram, alpha: Array) -> Array | None:
     return found
 
 
-# What a fit publishes.
+# Published results of a fit.
 
 
 @dataclass(frozen=True)
 class Confirmed:
-    """What a fit publishes, in units of the problem, and what that proves.
+    """Published results of a fit in units of the problem, with their certified values.
 
     Attributes
     ----------
     model : Predictor
-        Of the adapter: as rounds have found it.
+        The adapter's predictor, as the algorithm has found it.
     proofs : tuple of Proof
-        One, or one for each output that is a problem of its own.
+        One, or one per output.
     unit : float
-        A margin of the program in those of rows.
+        Unit of the program's margins, in the units of the rows.
     scales : ndarray of shape (len(proofs),)
         Units of the outputs, relative to the largest.
     words : str
-        What the model is where no separator was found, for a sentence; may be empty.
+        Description of the model if no separator was found, for a sentence; may be empty.
     """
 
     model: Any
@@ -386,62 +386,62 @@ class Confirmed:
 
     @property
     def refuted(self) -> bool:
-        """Whether it is proved that no predictor separates, or that none fits."""
+        """Whether overlap, or infeasibility, is proved."""
         return any(proof.refuted for proof in self.proofs)
 
     @property
     def separates(self) -> bool:
-        """Whether the predictor separates, or fits; a soft margin is positive in either case."""
+        """Whether the predictor separates, or fits, without slack."""
         if self.proofs[0].qp.by_margins:
             return bool(self.proofs[0].primal.separation > 0.0)
         return self.violation == 0.0
 
     @cached_property
     def lower(self) -> float:
-        """The margin of the predictor, at least; of intervals, one over its norm."""
+        """Lower bound on the predictor's margin; for intervals, on one over its norm."""
         if self.proofs[0].qp.by_margins:
             return self.proofs[0].margin / self.unit
         return 1.0 / self.norm if self.norm > 0.0 else inf
 
     @cached_property
     def upper(self) -> float:
-        """No predictor has a larger margin; of intervals, a larger inverse of its norm."""
+        """Upper bound on the margin of any predictor; for intervals, on one over its norm."""
         if self.proofs[0].qp.by_margins:
             return self.proofs[0].margin_bound / self.unit
         return 1.0 / self.norm_bound() if self.norm_bound() > 0.0 else inf
 
-    # Of intervals.
+    # For intervals.
 
     @cached_property
     def norm(self) -> float:
-        """Of the predictor and its slack, at most."""
+        """Upper bound on the norm of the predictor and its slack."""
         parts = zip(self.scales, self.proofs, strict=True)
         square = 2.0 * sum(s * s * float(proof.primal.objective) for s, proof in parts)
         return float(np.sqrt(square) * (1.0 + FLOATS.gamma(len(self.proofs) + 4)))
 
     @cached_property
     def violation(self) -> float:
-        """Largest distance of a score from its interval, at most."""
+        """Upper bound on the distance of a score from its interval."""
         parts = zip(self.scales, self.proofs, strict=True)
         return float(max(s * proof.primal.violation for s, proof in parts))
 
     @property
     def allowed(self) -> float:
-        """Violation of the predictors that it is compared with; slack makes up for it."""
+        """Violation of the predictors in the comparison; 0 if slack covers it."""
         return self.violation if self.proofs[0].qp.hard else 0.0
 
     def objective_bounds(self, widened: float = 0.0) -> Array:
-        """Least objectives of the outputs, where the intervals are widened by so much."""
+        """Lower bounds on the objectives of the outputs for intervals widened by ``widened``."""
         parts = zip(self.scales, self.proofs, strict=True)
         return np.array([proof.dual.objective(widened / s) for s, proof in parts], dtype=float)
 
     def norm_bound(self, widened: float = 0.0) -> float:
-        """No predictor that fits intervals that are widened by so much is shorter."""
+        """Lower bound on the norm of predictors that fit the intervals widened by ``widened``."""
         square = 2.0 * float((self.scales**2 * self.objective_bounds(widened)).sum())
         return float(np.sqrt(square) * (1.0 - FLOATS.gamma(len(self.proofs) + 4)))
 
     def error(self, zero: float) -> float:
-        """The largest relative gap of norms, or the violation relative to that of zero."""
+        """The relative gap of norms, or the violation relative to that of w = 0, if larger."""
         P = np.array([float(proof.primal.objective) for proof in self.proofs])
         D = self.objective_bounds(self.allowed)
         P, D = np.append(P, self.norm**2), np.append(D, self.norm_bound(self.allowed) ** 2)
@@ -451,7 +451,7 @@ class Confirmed:
 
 
 def prove_overlap(problem: KernelMatrixAdapter, proof: Proof) -> Proof:
-    """The same, refuted if exact weights near its own show that nothing separates."""
+    """The proof, with ``refuted`` set if an exact alpha nearby proves overlap."""
     qp = proof.qp
     small = WORTH_A_PROOF if qp.hard else vanishing(problem)
     hopeful = qp.game and proof.margin <= 0.0 and proof.margin_bound <= small
@@ -461,7 +461,7 @@ def prove_overlap(problem: KernelMatrixAdapter, proof: Proof) -> Proof:
 
 
 def vanishing(problem: KernelMatrixAdapter) -> float:
-    """Upper bound (in radii) below which it may be proved that rows cancel."""
+    """Upper bound on margins (in radii) below which ``A'alpha = 0`` may be proved exactly."""
     return VANISHING if problem.examples.d is not None else KERNEL_VANISHING
 
 
@@ -472,7 +472,7 @@ def prove_intervals(
     points: list[tuple[Array, Array]],
     alphas: list[Array],
 ) -> Confirmed:
-    """Publish predictors (w, f) and weights of programs of intervals, and prove their worth."""
+    """Publish predictors (w, f) and alpha for intervals, and bound both values."""
     rows, k, found = output_rows(problem.rows), len(programs), []
     origin = np.broadcast_to(rows.origin if rows.balanced else 0.0, k * programs[0].k)
     middle = np.broadcast_to(rows.middle, k * programs[0].k)
@@ -481,7 +481,7 @@ def prove_intervals(
         b, width = f[: len(w)], f[len(w) :]
         if not rows.balanced:
             b, width = np.zeros(len(w)), f
-        if rows.farthest == 0.0:  # tubes that hold all targets with w = 0
+        if rows.farthest == 0.0:  # all targets are in the tube with w = 0
             w, b, width = 0.0 * w, middle[some], 0.0 * width
         predictor = published(qp, w, b, width, origin[some])
         found.append(with_weights(qp, predictor, alpha, 1.0 / k))

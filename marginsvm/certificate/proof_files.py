@@ -1,7 +1,7 @@
-"""What a fit has proved, as a file of numbers of which none is rounded.
+"""Proof files: the certificate of a fit in exact rational numbers.
 
-Weights in a file prove their bound exactly: they balance, and those of a share keep to their
-upper bounds. Published ones do so up to rounding, and their last digits are changed.
+Alpha in a file proves its bound exactly: ``F'alpha = 0`` and, with nu, ``alpha <= upper`` hold
+without rounding. To that end the last digits of the published alpha are changed.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from marginsvm.certificate.unwrapping import unwrapped
 from marginsvm.problem.matrix import examples_on_host, on_host, with_attributes_on_host
 
 FORMAT = "marginsvm proof 3"
-# How much weaker, relative to it, a claim of the file may be than the certificate's, as weights in
-# the file have other last digits.
+# Relative loss that a bound of the file may have against the certificate's, as the last digits of
+# alpha differ.
 WEAKER = (0.0, 2.0**-50, 2.0**-44, 2.0**-38)
-MOST_BITS = 10_000  # of an integer in a file: Python reads decimal numbers of up to 4,300 digits
+MOST_BITS = 10_000  # largest integer in a file: Python reads decimal numbers of up to 4,300 digits
 SHOWN = ("linear", "precomputed")
 
 Weights = dict[tuple[int, int], Fraction]  # by example and column
@@ -38,7 +38,7 @@ Weights = dict[tuple[int, int], Fraction]  # by example and column
 def save_proof(
     estimator: Any, path: Any, X: Any, y: Any = None, sample_weight: Any = None
 ) -> dict[str, Any]:
-    """Write what a fit has proved to a file that others can check without this package.
+    """Write the certificate of a fit to a file that can be checked without this package.
 
     Parameters
     ----------
@@ -58,33 +58,33 @@ def save_proof(
     Returns
     -------
     dict
-        What was written, as JSON. A number is a text such as ``"3/10"`` or ``"-2"``, so that
-        nothing is rounded.
+        The content of the JSON file. Numbers are strings such as ``"3/10"`` or ``"-2"``, so that
+        none is rounded.
 
-        ``format``, ``sha256`` : of the file; of the number of examples, and of their features,
-        followed by the place of their class or by their targets, as little-endian float64.
+        ``format`` : version of the format. ``sha256`` : hash of the number of examples, and of the
+        features of each followed by its class index or its targets, as little-endian float64.
 
-        ``of`` : "classes", "targets" or "one class". ``classes`` : their labels, numbers or texts.
+        ``of`` : "classes", "targets" or "one class". ``classes`` : the labels, numbers or strings.
 
         ``kernel``, ``intercept`` ("free", or the value of a constant feature; 0: none),
         ``example_weights``, ``slack`` ("none", "square", "size" or "share"), ``C``, ``nu`` and
         ``epsilon`` (0: not used) : the problem.
 
-        ``coef``, ``intercept_``, ``epsilon_`` : the predictor, a line for each score, and the width
-        of its tube, if nu has found it.
+        ``coef``, ``intercept_``, ``epsilon_`` : the predictor, one row per score, and the tube
+        width of nu-SVR.
 
-        ``weights`` : ``[example, column, number]`` for each that is not 0.
+        ``weights`` : the nonzero alpha, as ``[example, column, number]``.
 
-        ``claims`` : ``reached``, by the predictor, and ``bound``, which no predictor exceeds, are
-        the margin and its bound or, of each target, the objective and its lower bound (null:
-        infinite); ``feasible``: whether a predictor fits without slack (or separates the classes);
-        ``violation``: by how much predictions may miss a tube. If ``feasible`` is False, the
-        weights are integers under which all rows cancel exactly.
+        ``claims`` : ``reached`` and ``bound`` are the predictor's margin and the upper bound on all
+        margins or, per target, the predictor's objective and the lower bound on all objectives
+        (null: infinite); ``feasible``: whether a predictor fits without slack (or separates the
+        classes); ``violation``: largest distance of a prediction from its tube. If ``feasible`` is
+        False, the weights are integers with ``A'alpha = 0`` exactly.
 
     Raises
     ------
     ValueError
-        If there is no such file for the estimator, or if its certificate does not hold on this
+        If the format does not cover the estimator, or if its certificate does not hold on this
         data.
 
     References
@@ -130,7 +130,7 @@ def save_proof(
 
 
 def verify(proof: dict[str, Any], X: Any, y: Any = None) -> list[str]:
-    """Check what :func:`save_proof` has written, by :mod:`marginsvm.verify_alone`.
+    """Check a file of :func:`save_proof` by :mod:`marginsvm.verify_alone`.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def verify(proof: dict[str, Any], X: Any, y: Any = None) -> list[str]:
     Returns
     -------
     list of str
-        What is wrong. An empty list: all that is claimed is true of the data.
+        The errors found. Empty: all claims hold on the data.
 
     Raises
     ------
@@ -157,7 +157,7 @@ def verify(proof: dict[str, Any], X: Any, y: Any = None) -> list[str]:
 
 
 def lines_of(of: str, X: Array, y: Any) -> list[list[Any]]:
-    """What a line of a table of the data holds: features, then the class or the targets."""
+    """Rows of the data table: features, then the class or the targets."""
     if of == "one class":
         return [*X.tolist()]
     if y is None:
@@ -167,7 +167,7 @@ def lines_of(of: str, X: Array, y: Any) -> list[list[Any]]:
 
 
 def _refuse_others(estimator: Any) -> None:
-    """Refuse estimators whose problem the file cannot state."""
+    """Refuse estimators whose problem the format does not cover."""
     if is_regressor(estimator) and not hasattr(estimator, "objective_"):
         raise ValueError(
             f"{type(estimator).__name__} has no objectives: of regressors, only proofs of "
@@ -194,7 +194,7 @@ def _texts(x: Any) -> list[Any]:
 
 
 def _problem(found: Reading, of: str) -> dict[str, Any]:
-    """What was to be solved, and the predictor that was found."""
+    """The problem and the fitted predictor."""
     estimator, spec, data = found.estimator, found.spec, found.data
     weight = np.zeros(data.n)
     weight[data.kept] = data.weight
@@ -225,7 +225,7 @@ def _problem(found: Reading, of: str) -> dict[str, Any]:
 
 
 def _integers(found: Reading) -> Weights:
-    """Integers as weights under which all rows cancel; empty: not claimed, none, or too long."""
+    """Integer alpha with ``A'alpha = 0``; empty: not claimed, none found, or too long."""
     spec, table = found.spec, found.table(found.estimator.certificate_.weights)
     claimed = found.estimator.certificate_.feasible is False and not spec.is_soft
     if not claimed or spec.nu is not None or table is None:
@@ -238,13 +238,13 @@ def _integers(found: Reading) -> Weights:
 
 
 def _possible_claims(found: Reading, integers: Weights) -> Iterator[dict[str, Any]]:
-    """What the file may claim: what the certificate does or, by rounding at most, less."""
+    """Candidates for the claims: those of the certificate, then weaker ones by rounding."""
     estimator, claim = found.estimator, found.estimator.certificate_
     claims: dict[str, Any] = {"feasible": False if integers else True if claim.feasible else None}
     for weaker in WEAKER:
         if found.regression:
             bounds = np.atleast_1d(estimator.objective_bound_) * (1.0 - weaker)
-            shown = {o for _, o in integers}  # of others, weights that are too long show it
+            shown = {o for _, o in integers}  # the other outputs need integers that are too long
             claims["reached"] = _texts(estimator.objective_)
             claims["bound"] = _texts(
                 [x if x < inf or o in shown else 0.0 for o, x in enumerate(bounds.tolist())]
@@ -257,11 +257,11 @@ def _possible_claims(found: Reading, integers: Weights) -> Iterator[dict[str, An
         yield dict(claims)
 
 
-# Weights that balance exactly, and keep to the upper bounds of a share.
+# Alpha with F'alpha = 0 exactly and, with nu, alpha <= upper.
 
 
 def _weights(found: Reading) -> Weights:
-    """The weights of the certificate, exactly feasible."""
+    """The certificate's alpha, made exactly feasible."""
     table = found.table(found.estimator.certificate_.weights)
     if table is None:
         raise ValueError("the weights of the certificate are none")
@@ -280,7 +280,7 @@ def _weights(found: Reading) -> Weights:
 
 
 def _balanced_targets(q: Weights) -> Weights:
-    """Weights of which those of each output sum to 0, by the last digits of the largest."""
+    """Weights with sum 0 in each output, by the last digits of the largest."""
     found = dict(q)
     for o in {o for _, o in q}:
         column = {place: x for place, x in q.items() if place[1] == o}
@@ -289,7 +289,7 @@ def _balanced_targets(q: Weights) -> Weights:
 
 
 def _excess(q: Weights, codes: list[int], k: int) -> list[Fraction]:
-    """What the rows of each class have, less what is held against it."""
+    """Per class: the sum of alpha over its own examples, minus that over rows against it."""
     excess = [Fraction(0)] * k
     for (i, j), x in q.items():
         excess[codes[i]] += x
@@ -298,14 +298,14 @@ def _excess(q: Weights, codes: list[int], k: int) -> list[Fraction]:
 
 
 def _balance(q: Weights, codes: list[int], k: int, room: list[Any]) -> None:
-    """Add what is missing where weights are largest; ``room`` says how much an example may get."""
+    """Restore ``F'alpha = 0`` at the largest alpha; ``room`` is the slack of the upper bounds."""
     for _ in range(k * k):
         excess = _excess(q, codes, k)
         light, heavy = (excess.index(find(excess)) for find in (min, max))
         move = min(-excess[light], excess[heavy])
         if move <= 0:
             return
-        if k > 2 and room[0] is not None:  # there may be no room
+        if k > 2 and room[0] is not None:  # upper bounds may be reached
             move -= _turn(q, codes, light, heavy, move)
             for c in {*range(k)} - {light, heavy}:
                 move -= _turn(q, codes, c, heavy, _turn(q, codes, light, c, move))
@@ -313,7 +313,7 @@ def _balance(q: Weights, codes: list[int], k: int, room: list[Any]) -> None:
 
 
 def _turn(q: Weights, codes: list[int], light: int, heavy: int, weight: Fraction) -> Fraction:
-    """Hold examples of third classes against the heavy class; how much weight was moved so."""
+    """Move alpha of third classes' examples to rows against ``heavy``; returns the sum moved."""
     left = weight
     for (i, j), x in sorted(q.items(), key=lambda item: -item[1]):
         if j == light and codes[i] != heavy:
@@ -327,7 +327,7 @@ def _turn(q: Weights, codes: list[int], light: int, heavy: int, weight: Fraction
 def _add(
     q: Weights, codes: list[int], c: int, column: int, weight: Fraction, room: list[Any]
 ) -> None:
-    """Add to examples of a class, where they have the largest weights in a column."""
+    """Add to examples of a class, at their largest weights in a column."""
     members = [i for i, code in enumerate(codes) if code == c]
     for i in sorted(members, key=lambda i: -q.get((i, column), Fraction(0))):
         step = weight if room[i] is None else min(weight, room[i])
@@ -345,9 +345,9 @@ def _add(
 def _of_share(
     q: Weights, codes: list[int], k: int, caps: list[Fraction], nu: Fraction, *, balanced: bool
 ) -> Weights:
-    """Weights that sum to those of the share, of which no example has more than its own.
+    """Alpha with the sum of nu-SVM, each example within its upper bound.
 
-    With an intercept no class has more than half of the share.
+    With an intercept each class has at most half of the sum.
     """
     size: Fraction = nu * sum(caps, Fraction(0))
     several = balanced and k > 2
@@ -384,7 +384,7 @@ def _sums(q: Weights, codes: list[int], k: int) -> list[Fraction]:
 def _fit(
     q: Weights, codes: list[int], c: int, column: int, missing: Fraction, room: list[Any]
 ) -> None:
-    """Add to the weights of a class, or take from the largest of them."""
+    """Increase alpha of a class within its bounds, or decrease the largest entries."""
     if missing >= 0:
         return _add(q, codes, c, column, missing, room)
     place = max((place for place in q if codes[place[0]] == c), key=q.__getitem__)

@@ -1,4 +1,4 @@
-"""What a fitted estimator was asked, and what it answers, read from it and from its data."""
+"""Reads the quadratic programs, predictors and alpha of a fitted estimator."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def class_weights(class_weight: Any, y: Array, sample_weight: Array) -> Array:
     ----------
     class_weight : None, "balanced" or dict
         None: all weights are 1. ``"balanced"``: ``n / (k n_c)``, where k is the number of classes
-        that have an example of positive weight, ``n_c`` the sum of the sample weights of class c
-        and n the sum of all; so a sample weight m counts like m copies. A dict gives the weights
-        of labels; those that it does not name have weight 1.
+        with an example of positive weight, ``n_c`` the sum of the sample weights of class c and n
+        the sum of all; so a sample weight m counts like m copies. A dict maps labels to weights;
+        missing labels have weight 1.
     y : ndarray of shape (n,)
         Labels.
     sample_weight : ndarray of shape (n,)
@@ -63,7 +63,7 @@ def class_weights(class_weight: Any, y: Array, sample_weight: Array) -> Array:
 
 @dataclass(frozen=True)
 class Data:
-    """The examples of positive weight, as they were given.
+    """The examples of positive weight, in the given units.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Data:
     y, bounds : ndarray or None
         Labels or targets of all examples; intervals.
     weight : ndarray of shape (n_kept,)
-        Sample weights, those of classes included.
+        Sample weights times class weights.
     kept : ndarray of shape (n_kept,)
     n : int
         Number of all examples.
@@ -108,7 +108,7 @@ class Data:
 
 @dataclass(frozen=True)
 class Part:
-    """One program, with the predictor that is published for it.
+    """One program, with its published predictor.
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ class Part:
     w, f : ndarray
         In the units of the examples.
     columns : list of int
-        Those of the published weights.
+        Columns of the published weights.
     """
 
     qp: QuadraticProgram
@@ -128,7 +128,7 @@ class Part:
         return primal(self.qp, self.w, self.f, numbers)
 
     def alpha(self, table: Array, numbers: Numbers) -> Array:
-        """Weights of the rows from those that are published, as floats."""
+        """Alpha of the rows from the published weights, as floats."""
         qp, q = self.qp, numbers.array(table[:, self.columns])
         if qp.codes is not None:
             q[np.arange(len(q)), qp.codes] = 0 * q[0, 0]
@@ -143,7 +143,7 @@ class Part:
 
 
 class Reading:
-    """The programs of a fitted estimator: one, or one for each output.
+    """The programs of a fitted estimator: one, or one per output.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ class Reading:
     examples : Design, ExactFeatures or KernelMatrix
     codes : ndarray or None
     shape : tuple of int
-        Of what is published of each output.
+        Shape of the published weights.
     low, high : ndarray of shape (n, n_outputs), or None
         Ends of the intervals, as floats; without epsilon.
     """
@@ -301,15 +301,15 @@ class Reading:
             f = np.append(b, width[o]) if spec.nu is not None else b
             self.parts.append(Part(qp, self.w[o], f, [*range(k)][o]))
 
-    # What they prove together, in the user's units.
+    # Joint bounds, in the user's units.
 
     @property
     def radius(self) -> Any:
-        """What the examples are divided by."""
+        """Factor by which the examples were divided."""
         return self.examples.radius
 
     def table(self, weights: Any) -> Array | None:
-        """The published weights of the examples that take part; None: they can be none."""
+        """The published weights of the kept examples; None: they are invalid."""
         m = sum(len(part.columns) for part in self.parts)
         fits = sp.issparse(weights) and weights.format == "csr"
         if not fits or weights.shape != (self.data.n, m) or not np.isfinite(weights.data).all():
@@ -321,16 +321,16 @@ class Reading:
     def refuted(
         self, table: Array, output: int = 0, *, integers_wanted: bool = False
     ) -> dict[tuple[int, int], int] | None:
-        """Exact weights near those of a table that show that no predictor fits without slack.
+        """An exact alpha near a table's that proves that no predictor fits without slack.
 
-        Of classes, that none separates them; of targets, of one output.
+        For classes: that they overlap; for targets: of one output.
 
         Parameters
         ----------
         table : ndarray of shape (n, n_columns)
         output : int
         integers_wanted : bool
-            Else an empty dict stands for weights that are proved to exist.
+            If False, an empty dict may be returned: such an alpha is proved to exist.
 
         Returns
         -------
@@ -376,7 +376,7 @@ class Reading:
         return {at: int(s) * x for at, s, x in zip(places, sign, found, strict=False) if x}
 
     def ends_outward(self) -> tuple[Array, Array]:
-        """Ends as floats; what does not fit these does not fit the exact ones."""
+        """Interval ends as floats, rounded outward: infeasible here is infeasible exactly."""
         if not self.epsilon:
             return self.low, self.high
         exact, epsilon = Rationals(), Rationals().number(self.epsilon)
@@ -384,7 +384,7 @@ class Reading:
         return low, np.vectorize(exact.up, otypes=[float])(exact.array(self.high) + epsilon)
 
     def margin_bound(self, dual: Dual) -> Any:
-        """No predictor has a larger margin, in the user's units."""
+        """Upper bound on the margin of any predictor, in the user's units."""
         if self.parts[0].qp.game:
             return dual.margin_bound * self.radius
         least = self.norm_of(dual.objective(), -1)

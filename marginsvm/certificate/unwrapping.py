@@ -22,7 +22,7 @@ def layers(estimator: Any) -> Iterator[Any]:
 
 
 def unwrapped(estimator: Any, attribute: str, X: Any = None) -> tuple[Any, Any]:
-    """Fitted estimator inside of pipelines and searches, and X as it was handed on to it.
+    """The fitted estimator inside pipelines and searches, and X as transformed for it.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def unwrapped(estimator: Any, attribute: str, X: Any = None) -> tuple[Any, Any]:
     attribute : str
         Fitted attribute that it must have.
     X : array-like, default=None
-        What the outermost was given; None: only the estimator is asked for.
+        Input of the outermost estimator; None: only the estimator is needed.
 
     Returns
     -------
@@ -58,7 +58,7 @@ def unwrapped(estimator: Any, attribute: str, X: Any = None) -> tuple[Any, Any]:
 
 
 def _advice(estimator: Any) -> str:
-    """What to pass in place of an estimator that this package has no part in, or a part only."""
+    """Advice on what to pass instead of an unsupported estimator."""
     if hasattr(estimator, "estimators_"):
         return (
             "it holds several estimators, each fitted to examples and labels of its own; pass one "
