@@ -25,13 +25,13 @@ from marginsvm.problem.threads import single_threaded_blas
 
 # Sizes (units of x) whose squares neither overflow nor vanish; and those of float32.
 LARGEST_NORM, LARGEST_FLOAT32 = 1e152, 1e35
-# Examples whose mean is the centre where rounds do not depend on the radius: any point among the
-# examples may be the centre, and the mean of all would take a pass.
+# Number of examples whose mean is the centre where iterations do not depend on the radius: any
+# point among the examples will do, and the mean of all would take a pass.
 CENTRE = 256
-# Numbers in the products of all groups that a pass over files keeps of each block at most (1 MiB).
+# Largest size of the group products that a pass over files keeps for each block (1 MiB).
 LARGEST_SUMS = 2**17
-# A squared norm below minus this, relative to the mass squared and the largest kernel value, is no
-# rounding, not even of float32, of a combination of rows: the kernel has negative eigenvalues.
+# A squared norm |A'alpha|^2 below minus this, relative to sum(alpha)^2 and the largest kernel
+# value, is not due to rounding, even of float32: the kernel has negative eigenvalues.
 NEGATIVE = 1e-5
 LARGEST_COST = 1e100  # of slack (in radii): squares of sums of such weights still are numbers
 EXAMINED = 500  # examples whose kernel matrix is searched for negative eigenvalues: 0.1 s
@@ -43,7 +43,7 @@ AnyPredictor = TypeVar("AnyPredictor", bound="Predictor")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Predictor:
-    """A predictor in feature space, which may be no combination of rows.
+    """A predictor in feature space; it need not be a combination of rows.
 
     Predictors are added and scaled as in the formulas of papers.
 
@@ -53,9 +53,9 @@ class Predictor:
         The predictor in feature space; with p other than 2, the vector whose mirror image it is
         (see :class:`marginsvm.problem.norms.LpNorm`); with a kernel, its scores on all examples.
     coef : ndarray
-        The extra coordinates that a soft margin adds, one for each row, in which only that row
-        has an entry: each divided by this entry, as in the coefficients of a combination of rows.
-        With a kernel, the coefficients of the rows, of which every predictor is a combination.
+        The ridge's coordinates of a soft margin, one for each row, divided by the row's entry
+        there: for a combination of rows, its coefficients. With a kernel, the coefficients of the
+        rows: every predictor is then a combination of them.
 
     Examples
     --------
@@ -100,9 +100,9 @@ class Predictor:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Vector(Predictor):
-    """``A^T c``, a combination of rows, together with its coefficients c.
+    """``A^T c``, a combination of rows, together with its coefficients c (dual variables).
 
-    Both parts are linear in c. So sums and multiples of vectors come with their coefficients, which
+    Both parts are linear in c, so that sums and multiples of vectors keep their coefficients; these
     prove the upper bound.
 
     Attributes
@@ -110,9 +110,8 @@ class Vector(Predictor):
     image : ndarray
         ``A^T c`` in feature space; with a kernel, its scores on all examples.
     coef : ndarray
-        Coefficients c, of either sign in regressions, else not negative: one for each row or, where
-        the examples are on other machines, one for each best response so far, of which the vector
-        is a combination.
+        Coefficients c, of either sign in regressions, else non-negative: one for each row. Where
+        the examples are on other machines: one for each best response so far.
 
     Examples
     --------
@@ -147,7 +146,7 @@ class ColumnPlan(NamedTuple):
 
 @dataclass
 class Work:
-    """What a fit has cost so far, counted where the work is done.
+    """Passes and kernel evaluations of a fit so far.
 
     Attributes
     ----------
@@ -167,7 +166,7 @@ class Work:
 
 
 class RowLayout(NamedTuple):
-    """Where each row lies in memory, and how adding it changes the image of a vector.
+    """Memory layout of the rows, for compiled loops that add multiples of rows to images.
 
     One type for dense, CSR and Gram matrices, so that one compiled loop serves all. Rows
     have flat indices into the margins: i for two classes, else ``i k + j`` (example i
@@ -186,13 +185,13 @@ class RowLayout(NamedTuple):
     n_classes : int
         Classes, or outputs.
     read, push : float
-        Factors of a row's inner product with an image, and of what it adds to one.
+        Factors of a row's inner product with an image, and of a row added to one.
     constant : float
         The constant feature (Gram: its square, added to all kernel values).
     block, stride : int
         An image's entry j for class c is at ``c * block + j * stride``.
     ridge : ndarray
-        What is added to each row's squared norm; zeros without a soft margin.
+        Added to each row's squared norm; zeros for a hard margin.
     curvature : ndarray
         Largest second derivative of half a vector's squared norm along each row's
         coordinate, ``(q - 1) |a_r|_q^2 + ridge_r``.
@@ -219,7 +218,7 @@ class RowLayout(NamedTuple):
 
 @dataclass(frozen=True)
 class BestResponse:
-    """The best response to a predictor: weights q, and ``vector = A^T q``."""
+    """The best response to a predictor: a distribution q, and ``vector = A^T q``."""
 
     vector: Vector
     weights: Weights
@@ -243,10 +242,10 @@ class KernelMatrixAdapter(ABC):
     ``margins(w)``, ``scores(w)``             of all rows, and of all examples
     ``dot(w, u)``, ``norm(w)``                ridge included
     ``gram(r, s)``                            inner products of rows, by their flat indices
-    ``refresh(w)``                            the same vector without accumulated rounding
+    ``refresh(w)``                            w recomputed from its coefficients
     ``mirrored(theta)``, ``add_predictors``   for norms other than the Euclidean one
     ``columns()``, ``assemble(F, q)``         cached columns of the examples' Gram matrix, and a
-                                              vector from the scores that they add up to
+                                              vector from its scores
     ``layout()``                              rows as plain arrays, for compiled loops
     ``predictor(w, offsets)``                 coefficients and intercept in the user's units
     ========================================  =====================================================
@@ -270,9 +269,9 @@ class KernelMatrixAdapter(ABC):
     Attributes
     ----------
     examples : Design or Gram
-        In units of the radius: what certificates and solvers see.
+        In units of the radius, for certificates and solvers.
     design : Design or None
-        The same, if examples have features.
+        ``examples``, if they have features.
     n_rows : int
     radius : float
         Largest norm of a row in the user's units, ridge included; with an unpenalised intercept, of
@@ -280,17 +279,16 @@ class KernelMatrixAdapter(ABC):
     lengths : ndarray of shape (n_examples,)
         Squared norms of the examples.
     ridge : ndarray of shape rows.shape or None
-        Added to the squared norms of the rows: each has a slack coordinate of its own. A row of
-        weight m stands for m equal ones; it has a ridge that is m times smaller.
+        Diagonal of the ridge, ``1 / (2 C m)`` for sample weight m, added to squared norms of rows.
     nu, upper : float or None, ndarray of shape (n_examples,) or None
-        Share of the examples whose mean margin counts (dimensionless), and the upper bounds of
-        their weights, which sum to 1. Of intervals: share of the examples outside, at most.
+        nu of nu-SVC (dimensionless), and the upper bounds of the dual variables, which sum to 1.
+        Intervals: nu of nu-SVR.
     loss : str
-        What slack costs: ``"squared_hinge"`` or ``"hinge"``.
+        ``"squared_hinge"`` or ``"hinge"``.
     costs : float or ndarray of shape (n_outputs,)
         C in the units of each output.
     precision : dtype
-        Floating-point type in which rounds compute.
+        Floating-point type of iterations.
     work : Work
 
     Examples
@@ -330,7 +328,7 @@ class KernelMatrixAdapter(ABC):
         self._measure(examples, squared, C, unit)
 
     def _measure(self, examples: Any, squared: Array, C: float, unit: float) -> None:
-        """Set the units, by the longest row. The radius is that of a row of weight 1 at most."""
+        """Set the units by the longest row, counting sample weights above 1 as 1."""
         weights = np.ones(1) if self.rows.weights is None else self.rows.weights
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             longest = float((squared + 0.5 / (C * np.minimum(weights, 1.0))).max())
@@ -369,7 +367,7 @@ class KernelMatrixAdapter(ABC):
 
     @abstractmethod
     def _adjoint(self, V: Array, precise: bool) -> Array:
-        """Image of the vector with coefficients V on the examples (not on the rows)."""
+        """Image of the vector with coefficients V of the examples (not of the rows)."""
 
     @abstractmethod
     def _scores(self, image: Array, precise: bool) -> Array:
@@ -397,7 +395,7 @@ class KernelMatrixAdapter(ABC):
 
     @abstractmethod
     def _arrays(self) -> dict[str, Any]:
-        """Fields of the layout that depend on how the examples lie in memory."""
+        """Fields of the layout that depend on how the examples are stored."""
 
     @abstractmethod
     def margin_error(self, w: Predictor) -> float:
@@ -421,7 +419,7 @@ class KernelMatrixAdapter(ABC):
         return self.combine(q)
 
     def refresh(self, w: Vector) -> Vector:
-        """Compute a vector again from its coefficients, free of accumulated rounding."""
+        """Recompute a vector from its coefficients, without accumulated rounding."""
         return self.combine(w.coef, precise=True)
 
     def mirrored(self, theta: Array) -> Predictor:
@@ -480,7 +478,7 @@ class KernelMatrixAdapter(ABC):
         """Second derivatives at ``w`` of half the squared norm, along some rows."""
         return self.gram(row_ids, row_ids)
 
-    # Rounds.
+    # Margins and best responses.
 
     def scores(self, w: Predictor) -> Array:
         """Scores of all examples, in float64."""
@@ -498,7 +496,7 @@ class KernelMatrixAdapter(ABC):
         return BestResponse(self.combine(weights.q), weights)
 
     def layout(self) -> RowLayout:
-        """The rows as plain arrays, along which compiled loops change images in place."""
+        """The rows as plain arrays, for compiled loops that change images in place."""
         return self._layout
 
     @cached_property
@@ -520,36 +518,36 @@ class KernelMatrixAdapter(ABC):
     # The same problem with another C.
 
     def _copied(self) -> Self:
-        """A copy without what is kept; what a subclass computes of the examples stays."""
+        """A copy without cached values that depend on C; those of the examples stay."""
         other = copy(self)
         other.upper, other.nu, other.loss, other.models = None, None, "squared_hinge", {}
         vars(other).pop("_layout", None)
         return other
 
     def softened(self, C: float) -> Self:
-        """The problem with another C in the units of this, in which vectors mean the same.
+        """The problem with another C in the same units, so that vectors keep their meaning.
 
-        C should be large against ``1 / radius**2``, for the ridge to be short beside the rows.
+        C should be large relative to ``1 / radius**2``: the ridge is then small.
         """
         other = self._copied()
         other._soften(C)
         return other
 
     def with_share(self, nu: float) -> Self:
-        """The problem of the mean margin of a share of the examples, see ``share_caps``."""
+        """The nu-SVC problem, see ``share_caps``."""
         other = self._copied()
         other.ridge, other.nu, other.upper = None, nu, share_caps(self.rows, nu)
         return other
 
     def with_hinge_loss(self, nu: float | None = None, units: float | Array = 1.0) -> Self:
-        """The problem in which slack costs C times its size, and not times its square.
+        """The problem with the hinge loss (intervals: the epsilon-insensitive loss).
 
         Parameters
         ----------
         nu : float or None
-            Of intervals: what is outside of the narrowest that this share leaves is slack.
+            Of intervals: nu of nu-SVR.
         units : float or ndarray of shape (n_outputs,)
-            Of the outputs: in larger ones, slack costs less.
+            Units of the outputs, by which C is divided.
         """
         if self.ridge is None:
             return self
@@ -565,7 +563,7 @@ class KernelMatrixAdapter(ABC):
         return other
 
     def flaw(self) -> str:
-        """A known defect of the data that makes margins meaningless, with advice; else empty."""
+        """Why margins on this data are meaningless, with advice; empty if they are not."""
         return ""
 
 
@@ -586,8 +584,8 @@ class LinearAdapter(KernelMatrixAdapter):
     plan : ColumnPlan or None
         For algorithms that use columns of the Gram matrix.
     whole : bool
-        Whether all rows take part in rounds. The number of rounds then depends on the radius, so
-        that the mean of all examples is the centre. False: the mean of some, which saves a pass.
+        Whether iterations use all rows. Their number then depends on the radius, and the centre is
+        the mean of all examples. False: the mean of some, which saves a pass.
     """
 
     examples: Design
@@ -606,7 +604,7 @@ class LinearAdapter(KernelMatrixAdapter):
         self._plan, self.work = plan, Work()
         with np.errstate(over="ignore", invalid="ignore"), single_threaded_blas():
             X, mean = as_matrix(X), None
-            if rows.balanced:  # then a shift of all x changes nothing
+            if rows.balanced:  # results are then invariant to shifts of x
                 mean = mean_of(X, rows.weights, None if whole else CENTRE)
             design = Design.of(X, mean, constant, norm=norm)
             squared = design.squared_lengths(norm)
@@ -726,9 +724,9 @@ class LinearAdapter(KernelMatrixAdapter):
 
 
 class GramAdapter(KernelMatrixAdapter):
-    """A problem in the feature space of a kernel, of which only inner products are computed.
+    """A problem in the feature space of a kernel, by inner products only.
 
-    The image of a vector is its scores ``K V``, for its coefficients V on the examples. A round
+    The image of a vector with coefficients V of the examples is its scores ``K V``. An iteration
     costs one product with K, in ``combine``; norms and margins are computed from the scores.
 
     Parameters
@@ -747,8 +745,8 @@ class GramAdapter(KernelMatrixAdapter):
     plan : ColumnPlan or None
         For algorithms that use columns of the Gram matrix, which then is never formed.
     whole : bool
-        Whether rounds need products with the whole matrix. False: only with some columns, which
-        are computed when they are needed, and kept.
+        Whether iterations need products with the whole matrix. False: only with some columns, which
+        are computed on demand and cached.
     cache_size : float
         Memory for kernel values (MB).
     dtype, scale
@@ -787,7 +785,7 @@ class GramAdapter(KernelMatrixAdapter):
             gram.keep_columns(size, batch, at_least=rows.n_classes)
         highest = float(np.sqrt(np.abs(gram.diagonal).max() + constant**2))
         squared = gram.diagonal.astype(FLOAT64)
-        if rows.balanced and whole:  # about the mean: a shift is not seen
+        if rows.balanced and whole:  # about the mean: invariant to shifts
             v = np.ones(gram.n) if rows.weights is None else rows.weights
             if plan is not None and kernel is not None and gram.n > CENTRE:
                 some = np.linspace(0, gram.n - 1, CENTRE).astype(int)
@@ -866,10 +864,9 @@ class GramAdapter(KernelMatrixAdapter):
         return self._indefinite("it has negative eigenvalues")
 
     def _is_definite(self, *, centred: bool) -> bool:
-        """Whether no eigenvalue of the kernel matrix of some examples is below its rounding.
+        """Whether the kernel matrix of some examples is positive semidefinite up to rounding.
 
-        Centred: for coefficients that sum to 0, as those of predictors with an unpenalised
-        intercept do.
+        Centred: on coefficients that sum to 0 (predictors with an unpenalised intercept).
         """
         n, gram = self.rows.n_examples, self.examples
         some = np.unique(np.linspace(0, n - 1, min(n, EXAMINED)).astype(int))
@@ -902,7 +899,7 @@ class GramAdapter(KernelMatrixAdapter):
 
 
 def programs_of(problem: KernelMatrixAdapter) -> list[QuadraticProgram]:
-    """The program of a problem or, where its outputs are problems of their own, of each output."""
+    """The program of a problem; of each output, where outputs are separate problems."""
     rows = problem.rows
     given: dict[str, Any] = {
         "weight": rows.weights,
@@ -926,13 +923,13 @@ def programs_of(problem: KernelMatrixAdapter) -> list[QuadraticProgram]:
 
 
 def predictor_of(problem: KernelMatrixAdapter, vector: Predictor) -> Array:
-    """A predictor of a problem of rows as one of its program, of shape (k, d)."""
+    """The w of the program, of shape (k, d), for a predictor of the problem."""
     if problem.examples.d is None:
         return np.atleast_2d(problem.rows.adjoint(vector.coef).T)
     return np.atleast_2d(problem.norm_of_predictors.mirror(vector.image))
 
 
 def weights_of(qp: QuadraticProgram, signed: Array) -> Array:
-    """Weights of rows that are ends of intervals, from signed ones of examples and outputs."""
+    """Dual variables of the ends of intervals, from ``alpha+ - alpha-`` of each target."""
     of = signed[qp.example] if qp.output is None else signed[qp.example, qp.output]
     return np.maximum(qp.sign * of, 0.0)

@@ -1,8 +1,8 @@
 """The examples of a linear problem, in its units: ``(x - mean, constant) / radius``.
 
-What certificates and solvers see of X is here; :class:`marginsvm.problem.kernels.Gram` is the same
-for a kernel. Predictors w have the shape (k, d), one row for each output, and coefficients V on the
-examples the shape (n, k).
+Certificates and solvers access X through it; :class:`marginsvm.problem.kernels.Gram` has the same
+interface for a kernel. Predictors w have the shape (k, d), one row for each output; coefficients V
+of the examples have the shape (n, k).
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from marginsvm.problem.matrix import (
 )
 from marginsvm.problem.norms import LpNorm
 
-# A mean this many times as long as the longest example about it costs digits if its share is
-# subtracted from products; it then is subtracted from a copy of the examples.
+# Ratio of the norm of the mean to the largest norm of a centred example above which subtracting
+# the mean's part from products loses digits: it is then subtracted from a copy of the examples.
 FAR_MEAN = 8.0
 # CSR examples are written out for inner products if more than a share of their entries is stored,
 # and they have at most as many entries, zeros included.
@@ -52,8 +52,8 @@ T = TypeVar("T")
 class Design:
     """``(x - centre, constant) / radius`` for all examples x, which are not copied.
 
-    The share of the centre is subtracted from products. Only if it is far from 0, it is subtracted
-    from a copy of the examples; of sparse ones, that of the features which all of them store.
+    The centre's part is subtracted from products. Only a centre far from 0 is subtracted from a
+    copy of the examples; from sparse ones, in the features that all of them store.
 
     Parameters
     ----------
@@ -71,14 +71,14 @@ class Design:
         Examples and coordinates, the constant feature among them.
     sparse : bool
     radius : float
-        What all coordinates are divided by (units of x).
+        All coordinates are divided by it (units of x).
     mean : ndarray of shape (d,) or None
-        What ``scores``, ``combine``, ``gram`` and ``columns`` subtract, and ``rows`` of a CSR
-        matrix lack (in units of the radius). None: they lack nothing.
+        Subtracted in ``scores``, ``combine``, ``gram`` and ``columns``, and still to be subtracted
+        from ``rows`` of a CSR matrix (in units of the radius). None: nothing.
     near : Matrix
         The examples that products are computed with: X, or its copy about a far centre.
     late : ndarray of shape (n_features,) or None
-        What products with these lack of the centre (units of x).
+        The part of the centre to be subtracted from products with ``near`` (units of x).
 
     Examples
     --------
@@ -122,7 +122,7 @@ class Design:
     ) -> Self:
         """The design of an array, a CSR matrix or a Matrix.
 
-        Whether the mean is far is found by a pass.
+        One pass decides whether the mean is far from 0.
 
         Parameters
         ----------
@@ -147,7 +147,7 @@ class Design:
         return cls(X, mean, constant, radius, np.where(stored, mean, 0.0))
 
     def in_units(self, radius: float) -> Self:
-        """The same in units of another radius."""
+        """The design in units of another radius."""
         other = copy(self)
         other.radius = radius
         for name in ("squared_norms", "spread"):
@@ -163,13 +163,13 @@ class Design:
 
     @property
     def mean(self) -> Array | None:
-        """What products subtract and rows of a CSR matrix lack (units of the radius)."""
+        """To be subtracted in products and from rows of a CSR matrix (units of the radius)."""
         if self.late is None:
             return None
         return self._with_constant(self.late, 0.0) / self.radius
 
     def _with_constant(self, x: Array, constant: Any) -> Array:
-        """Vectors of features with a last entry, if there is a constant feature."""
+        """Vectors with an entry for the constant feature, if there is one."""
         if not self.constant:
             return x
         last = np.broadcast_to(constant, x.shape[:-1])
@@ -178,7 +178,7 @@ class Design:
     # Products with all examples.
 
     def published(self, w: Array) -> tuple[Array, Any]:
-        """A predictor for x as given, and what is subtracted from its scores."""
+        """The predictor for x as given, and the offset subtracted from its scores."""
         return self._unscaled(w, self.centre)
 
     def stated(
@@ -186,7 +186,7 @@ class Design:
     ) -> tuple[Array, Array]:
         """A published predictor in units of the examples, and its intercepts about the centre.
 
-        The origin is what was subtracted from the targets. Each intercept is rounded once.
+        ``origin`` was subtracted from the targets. Each intercept is rounded once.
         """
         w, b = coef * self.radius, intercept
         if self.constant:
@@ -197,8 +197,8 @@ class Design:
         return w, np.array(moved)
 
     def given(self, index: Array) -> tuple[Any, Array, bool]:
-        """Some examples as they were given, what their weights are multiplied with, and whether
-        predictors have an intercept beside these features.
+        """Some examples as they were given, the factors of their dual variables, and whether
+        predictors have an intercept besides these features.
         """
         if self.X.factor is None:
             return on_host(self.X[index].array), np.ones(len(index)), self.constant != 0.0
@@ -212,7 +212,7 @@ class Design:
         return coef, shift - w[..., -1] * (self.constant / self.radius) if self.constant else shift
 
     def for_products(self, w: Array, precise: bool) -> tuple[Array, Any]:
-        """What ``near`` is multiplied with, and what is subtracted from the products."""
+        """The factor of ``near`` in products, and the offset subtracted from these."""
         coef, shift = self._unscaled(w, self.late)
         return coef.T.astype(FLOAT64 if precise else self.near.dtype, copy=False), shift
 
@@ -226,7 +226,7 @@ class Design:
         return np.concatenate(F).astype(FLOAT64, copy=False)
 
     def combine(self, V: Array, *, precise: bool = True) -> Array:
-        """``V' A``, of shape (k, d), in float64; examples without weight in V are not read.
+        """``V' A``, of shape (k, d), in float64; examples with coefficient 0 are not read.
 
         Without ``precise``, it is computed in the precision of the examples.
         """
@@ -235,16 +235,16 @@ class Design:
             image = self.near[few].adjoint(V[few].astype(FLOAT64, copy=False), CHAIN)
         else:
             W, chain = V, CHAIN
-            if not precise:  # weights that do not count, which may be subnormal, take five times
+            if not precise:  # negligible coefficients may be subnormal, five times as slow
                 W, chain = V.astype(self.near.dtype), 0
                 W[np.abs(W) < np.finfo(W.dtype).eps ** 2 * np.abs(W).max()] = 0.0
             image = summed(self.near.each(lambda block, V: block.adjoint(V, chain), W))
         return self.completed(image.astype(FLOAT64, copy=False), V.sum(axis=0))
 
     def combine_extended(self, V: Array) -> tuple[Array, Array] | None:
-        """``V' A`` for sums V of weights in extended precision, and the error of each entry.
+        """``V' A`` for coefficients V in extended precision, and the error of each entry.
 
-        None: it would take long, or extended precision has no more digits than float64.
+        None: it would take long, or extended precision is no wider than float64.
         """
         few, X, unit = support_of(V), self.X, float(np.finfo(Extended).eps)
         if not (X.in_memory and X.factor is None and unit < UNIT) or getattr(X, "foreign", False):
@@ -278,7 +278,7 @@ class Design:
         """Inner product of two predictors, summed over their outputs."""
         return inner(w, u)
 
-    # What bounds on the rounding of these products need.
+    # For bounds on the rounding of these products.
 
     @property
     def rounding(self) -> float:
@@ -289,7 +289,7 @@ class Design:
 
     @property
     def additions(self) -> tuple[int, int]:
-        """How many a term of ``scores``, and one of ``combine``, passes through at most."""
+        """Largest number of additions that round a term of ``scores``, and of ``combine``."""
         n, d = self.n, self.d
         if not isinstance(self.near, Dense) or self.near.foreign:
             return d + 4, n + 4
@@ -297,7 +297,7 @@ class Design:
         return additions(d, LONG) + 4, additions(n, CHAIN) + blocks + 4
 
     def magnitudes(self, w: Array) -> Array:
-        """``|A| |w|``: sums of the absolute values of all terms of ``scores``."""
+        """``|A| |w|``: sums of the absolute values of the terms of ``scores``."""
         coef, shift = np.abs(w[..., : self.X.shape[1]]) / self.radius, np.zeros(len(w))
         if self.late is not None:
             shift = coef @ np.abs(self.late)
@@ -307,7 +307,7 @@ class Design:
         return np.concatenate(F).astype(FLOAT64, copy=False)
 
     def combined_magnitudes(self, V: Array) -> Array:
-        """The same for ``combine``."""
+        """``|V|' |A|``: sums of the absolute values of the terms of ``combine``."""
         V = np.abs(V)
         few, total = np.flatnonzero(V.any(axis=1)), V.sum(axis=0)
         near, V = (self.near, V) if 20 * len(few) >= len(V) else (self.near[few], V[few])
@@ -320,7 +320,7 @@ class Design:
         """Squared lengths in the dual of a norm, without the constant feature (units of x)."""
         late = self.late
         if norm.p not in self._lengths:
-            with np.errstate(all="ignore"):  # X may hold anything: this is the first look at it
+            with np.errstate(all="ignore"):  # X may hold NaN: the first pass over it
                 found = self.near.each(lambda block: block.squared_norms(norm, late))
                 self._lengths[norm.p] = np.maximum(np.concatenate(found), 0.0)
         return self._lengths[norm.p]
@@ -338,7 +338,7 @@ class Design:
 
     @cached_property
     def spread(self) -> Array:
-        """For each coordinate, its largest absolute value; the first time, a pass is made."""
+        """Largest absolute value of each coordinate; the first call makes a pass."""
         ends = zip(*self.X.each(lambda block: block.ends()), strict=True)
         low, high = (f.reduce(end) for f, end in zip((np.minimum, np.maximum), ends, strict=True))
         centre = 0.0 if self.centre is None else self.centre
@@ -348,7 +348,7 @@ class Design:
     # Some of the examples.
 
     def rows(self, index: Array) -> Any:
-        """Some examples as a float64 array; of sparse ones, as CSR, from which ``mean`` lacks."""
+        """Some examples as a float64 array; sparse ones as CSR, without subtracting ``mean``."""
         return rows_of(self.near[index], self.late, self.constant, self.radius)
 
     def each_rows(self, work: Callable[..., T], *local: Any) -> list[T]:
@@ -414,7 +414,7 @@ def written(some: Matrix, late: Array | None, constant: float, radius: float) ->
 
 
 def rows_of(some: Matrix, late: Array | None, constant: float, radius: float) -> Any:
-    """The same; of sparse examples as CSR, from which the mean is not subtracted."""
+    """Examples as a float64 array less the mean; sparse ones as CSR, without subtracting it."""
     if not some.sparse:
         return written(some, late, constant, radius)
     if constant:
@@ -423,7 +423,7 @@ def rows_of(some: Matrix, late: Array | None, constant: float, radius: float) ->
 
 
 def mean_of(X: Any, weights: Array | None = None, size: int | None = None) -> Array:
-    """Weighted mean of all examples or, with a size, of about so many that are evenly spread."""
+    """Weighted mean of all examples or, with a size, of about that many, evenly spaced."""
     X = as_matrix(X)
     v = np.ones(len(X)) if weights is None else weights
     if size is not None and 4 * size < len(X):

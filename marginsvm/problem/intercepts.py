@@ -3,11 +3,11 @@
 The best one for the smallest margin follows from the cycle of groups with the least mean margin:
 class offsets cancel along a cycle, so that no intercept makes the smallest margin larger.
 
-Weights are balanced if, for every class, the groups that hold it against others weigh as much
-as the groups that hold others against it. In a table of the groups' weights these are row
-sums and column sums. Class offsets ``beta``, added to the margins, multiply the weight of group
-``(c, j)`` by ``exp(beta[j] - beta[c])``; matrix balancing finds the offsets that make the sums
-equal.
+Dual variables satisfy the equality constraint of the intercepts (are balanced) if, for every class
+c, the sum over groups ``(c, j)`` equals the sum over groups ``(j, c)``: in the k x k table of group
+sums, row sums equal column sums. Class offsets ``beta``, added to the margins, multiply the sum of
+group ``(c, j)`` by ``exp(beta[j] - beta[c])``; matrix balancing finds the offsets that make row and
+column sums equal.
 
 References
 ----------
@@ -33,8 +33,8 @@ T = TypeVar("T", bound=Any)
 CYCLE_ROUNDING = 2.0**-49  # of a cycle's mean, relative to the largest cost
 EPS = 2.0**-52
 MORE_ROUNDS = 50  # of Howard's algorithm, besides one for each class; 700 classes take ten
-# Imbalance, relative to the sum of all weights, at which a search ends; roundings of a logarithm of
-# a weight; and curvature that keeps a system regular for classes without weight.
+# Tolerance of the imbalance, relative to the sum of the table; rounding errors of a logarithm of an
+# entry; and a regularisation for classes without alpha.
 BALANCED, LOGARITHM_UNITS, RIDGE = 1e-13, 8.0, 1e-14
 MAX_STEPS, MAX_LINE_STEPS = 100, 60
 
@@ -48,7 +48,7 @@ def cycle_offsets(low: Array) -> Array:
     does not depend on the order of the classes.
     """
     finite = np.abs(low[np.isfinite(low)])
-    # if rounding made the length of a cycle negative, there would be no shortest paths
+    # a cycle of negative length, by rounding, would leave no shortest paths
     rounding = CYCLE_ROUNDING * float(finite.max(initial=0.0))
     distance = _distances(low - (min_cycle(low)[0] - rounding))
     beta = 0.5 * (distance.mean(axis=0) - distance.mean(axis=1))
@@ -69,12 +69,12 @@ def min_cycle(cost: Array) -> tuple[float, list[tuple[int, int]]]:
 
     Where costs are the smallest margins of the groups, this mean is the smallest margin under
     the best intercept: class offsets cancel along a cycle, so that no intercept makes the
-    smallest margin larger than the mean of any cycle. The data player's best response puts its
-    weight on the groups of the cheapest cycle.
+    smallest margin larger than the mean of any cycle. The data player's best response is
+    supported on the groups of the cheapest cycle.
 
-    Each class chooses an edge. The cheapest of the cycles that these form is the candidate, and
-    distances to it show which classes should choose another edge. This takes some ten rounds of
-    time ``k^2``, where Karp's algorithm takes k such rounds.
+    Policy iteration: each class has one outgoing edge. The cheapest cycle of these edges is the
+    candidate, and distances to it show which classes should change their edge. About ten
+    iterations of time ``k^2`` suffice, where Karp's algorithm takes k.
     """
     each = np.arange(len(cost))
     rounding = EPS * float(np.abs(cost[np.isfinite(cost)]).max(initial=0.0))
@@ -112,10 +112,10 @@ def _cheapest(cost: Array, chosen: Array) -> tuple[float, list[int]]:
 
 
 def _distances_to(root: int, cost: Array, mean: float, chosen: Array) -> tuple[Array, Array, int]:
-    """Chosen edges that all lead to the root, the distances to it along these, and a number.
+    """A policy in which all edges lead to the root, distances to the root, and the longest path.
 
-    Edges that did not lead there are changed. The length of an edge is its cost less the mean. The
-    number is that of the edges on the longest path to the root, or around the cycle, at most.
+    Edges that do not lead to the root are replaced. The length of an edge is its cost less the
+    mean. The last value bounds the number of edges on a path to the root, or around the cycle.
     """
     chosen, distance = chosen.copy(), np.full(len(cost), np.inf)
     distance[root] = 0.0
@@ -138,21 +138,21 @@ def balancing_offsets(table: Array, start: Array | None = None) -> Array:
     Parameters
     ----------
     table : ndarray of shape (k, k)
-        Logarithms of the groups' weights. A 1 x 1 table has no intercept.
+        Logarithms of the group sums. A 1 x 1 table has no intercept.
     start : ndarray of shape (k,), optional
-        Offsets that balanced a table like this one.
+        Warm start: offsets that balance a similar table.
 
     Returns
     -------
     ndarray of shape (k,)
-        Offsets of mean 0; NaN if margins have overflowed, so that the vectors show it.
+        Offsets of mean 0; NaN if margins have overflowed.
 
     Notes
     -----
-    Two classes have a closed form. Otherwise the offsets minimise a convex function, the logarithm
-    of the sum of all weights, by Newton's method. Where offsets change by d, second derivatives
-    change by e^d at most, so that log(1 + d) of a step that would change them by d lessens it. The
-    first offsets are those of the cycle of groups that outweighs all others.
+    Two classes have a closed form. Otherwise Newton's method minimises a convex function of the
+    offsets, the logarithm of the sum of the table. If offsets change by d, second derivatives
+    change by a factor of at most e^d; so a damped step of log(1 + d) in place of d is a descent
+    step. The initial offsets are those of the cycle of groups with the largest mean.
     """
     k = len(table)
     if k == 1:
@@ -181,26 +181,26 @@ def balancing_offsets(table: Array, start: Array | None = None) -> Array:
         d = np.ptp(step)
         beta = beta + step * (np.log1p(d) / d if d > 0.1 else 1.0)
     else:
-        if np.abs(out - into).sum() > 1e-6 * whole:  # weight in one direction: none balance it
+        if np.abs(out - into).sum() > 1e-6 * whole:  # alpha in one direction: none balance it
             beta = first
     return beta - beta.mean() if start is None else beta
 
 
 def balancing_factors(table: Array) -> Array:
-    """Factors of the groups that take the last rounding out of nearly balanced weights.
+    """Factors of the groups that balance nearly balanced dual variables up to rounding.
 
     Parameters
     ----------
     table : ndarray of shape (k, k)
-        Sums of the groups' weights.
+        Group sums.
     """
-    with np.errstate(divide="ignore", invalid="ignore"):  # of groups without weight
+    with np.errstate(divide="ignore", invalid="ignore"):  # of groups without alpha
         beta = balancing_offsets(np.log(table))
         return np.exp(-differences(beta))
 
 
 def shifted_table(table: Array, beta: Array) -> Array:
-    """Logarithms of the groups' weights once their margins are shifted by ``beta``."""
+    """Logarithms of the group sums when their margins are shifted by ``beta``."""
     shifted = table - differences(beta)
     if len(beta) > 1:
         np.fill_diagonal(shifted, -np.inf)
@@ -217,15 +217,12 @@ def logsumexp(a: Array) -> Array:
 
 
 def differences(beta: Array) -> Array:
-    """Table of ``beta[c] - beta[j]``: what class offsets add to the margins of each group."""
+    """Table of ``beta[c] - beta[j]``: the shift of each group's margins by class offsets."""
     return beta[:, None] - beta
 
 
 def imbalance(table: Array) -> Array:
-    """Column sums less row sums of a table of weights.
-
-    This is the gradient of the total loss with respect to the class offsets.
-    """
+    """Column sums less row sums: the gradient of the total loss in the class offsets."""
     return table.sum(axis=0) - table.sum(axis=1)
 
 
@@ -237,14 +234,14 @@ def least_of_convex(
     flat: float,
     most: int = MAX_STEPS,
 ) -> tuple[Array, T, int]:
-    """Minimise a convex function of few unknowns, whose slope is known better than its value.
+    """Minimise a convex function of few unknowns whose gradient is more accurate than its value.
 
-    Newton's method, with a search along slopes.
+    Newton's method with a line search on the directional derivative.
 
     Parameters
     ----------
     at : callable
-        From a point, the slope there, and what the curvature is computed from.
+        ``at(x)`` gives the gradient and the argument of ``curvature``.
     curvature : callable
         Second derivatives, of shape (m, m); they may be singular.
     x : ndarray of shape (m,)
@@ -252,17 +249,17 @@ def least_of_convex(
     size : float
         Typical size of a change of x.
     flat : float
-        Largest entry of a slope that is rounding.
+        Largest entry of a gradient that counts as zero (rounding).
     most : int
-        Newton steps at most.
+        Largest number of Newton steps.
 
     Returns
     -------
     x : ndarray of shape (m,)
     there : object
-        What ``at`` says of it besides the slope.
+        Second value of ``at(x)``.
     steps : int
-        Newton steps taken; ``most`` if the slope is not flat.
+        Newton steps taken; ``most`` if the gradient is not yet below ``flat``.
     """
     slope, there = at(x)
     for step in range(most):
@@ -275,7 +272,7 @@ def least_of_convex(
             return x, there, step  # the numbers beside x have slopes as steep
         H.flat[:: len(H) + 1] += max(1e-3 * steep / size, 1e-12 * most_curved)
         _, move, failed = dposv(H, -slope)
-        if failed:  # rounding has made it indefinite
+        if failed:  # indefinite by rounding
             move = -np.linalg.solve(H, slope)
         down, furthest = float(slope @ move), size / (1e-3 * float(np.abs(move).max()))
         t, low, high = 1.0, 0.0, np.inf

@@ -1,6 +1,6 @@
-"""Kernels: their functions, and the matrix of their values with a bound on the error of these.
+"""Kernel functions, and the Gram matrix with a bound on the error of its entries.
 
-:class:`Gram` is what certificates and solvers see of a kernel, in place of a
+Certificates and solvers access a kernel through :class:`Gram`, in place of a
 :class:`~marginsvm.problem.design.Design`: predictors w are coefficients of shape (k, n).
 """
 
@@ -35,8 +35,8 @@ from marginsvm.problem.norms import LpNorm
 from marginsvm.problem.threads import ordered_map
 
 CACHE_SIZE = 2000.0  # MB: columns of 8,700 of 30,000 examples
-# Memory of the kernel values that are computed at once, and of the strip of a stored matrix that a
-# thread works on at once. Strips of a product at least: sums depend on their number.
+# Memory of the kernel values computed at once, and of the strip of a stored matrix that a thread
+# multiplies at once. Smallest number of strips of a product: sums depend on their number.
 COMPUTED_BYTES, STRIP_BYTES, STRIPS = 2**24, 2**22, 8
 EXAMPLES_AT_ONCE = 4096  # of a column that a thread computes
 BLOCK = 128  # examples of a block on the diagonal, of which only the diagonal is kept
@@ -76,7 +76,7 @@ class Kernel:
 
     @property
     def power(self) -> int:
-        """Degree of a polynomial that is computed by products; 0: it is no such kernel."""
+        """Degree of a polynomial kernel computed by products; 0: another kernel."""
         whole = float(self.degree).is_integer() and 0 < self.degree <= LARGEST_POWER
         return int(self.degree) if self.metric in ("poly", "polynomial") and whole else 0
 
@@ -92,7 +92,7 @@ class Kernel:
         return self.of_products and (self.metric == "rbf" or self.coef0 >= 0.0)
 
     def of(self, G: Array) -> Array:
-        """Values from arguments, which are overwritten, see ``Products``."""
+        """Values from the arguments (see ``Products``), in place."""
         if self.metric == "rbf":
             return np.exp(np.minimum(G, 0.0, out=G), out=G)
         G += G.dtype.type(self.coef0)
@@ -120,7 +120,7 @@ class Kernel:
                         f"column for each one of Y, here of shape {(X.shape[0], Y.shape[0])}, "
                         f"but it gave one of shape {K.shape}"
                     )
-                # with values that are integers, results of products would be rounded to integers
+                # products with an integer matrix would be rounded to integers
                 return self.checked(K.astype(np.result_type(K.dtype, FLOAT32), copy=False))
             named = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
             named |= {"filter_params": True} | self.params
@@ -129,7 +129,7 @@ class Kernel:
                 return self.checked(pairwise_kernels(X, Y, metric=self.metric, **named))
 
     def checked(self, K: Any) -> Any:
-        """The values, if they are finite."""
+        """K, if its entries are finite; else raise."""
         if not np.isfinite(K).all():
             raise ValueError(
                 f"kernel {self.metric!r} gives values that are not finite on these examples: scale "
@@ -144,7 +144,7 @@ def variance_of(X: Matrix, weights: Array | None) -> float:
     share = np.ones(n) if weights is None else weights
     share = share / (share.sum() * d)
     centre, zeros = np.float64(0.0), d - np.diff(X.array.indptr) if X.sparse else np.zeros(n)
-    for _ in range(2):  # the second time, what rounding has left
+    for _ in range(2):  # the second pass corrects rounding
         sums = X.about(np.full(d, centre)).times(np.ones(d))
         centre += share @ (sums - zeros * centre)
     squares = X.about(np.full(d, centre)).squared_norms(LpNorm(), None)
@@ -163,27 +163,27 @@ def unit_of(dtype: Any) -> float:
 
 
 class Products:
-    """Examples of which a kernel is a function of inner products.
+    """Arguments of kernels that are functions of inner products of examples.
 
-    Of the polynomial kernel, the arguments are products of ``sqrt(gamma) x``. Of the Gaussian one,
-    they are ``-gamma |x - y|^2``: with ``s = sqrt(2 gamma) (x - centre)``, the product of
-    ``(s, 1, -|s|^2 / 2)`` with another of these, whose last two entries are swapped. The centre is
-    the mean of the features that all examples store. Where products would lose digits, as a feature
-    has a far larger spread than distances that count, differences of the examples are computed.
+    Polynomial kernel: products of ``sqrt(gamma) x``. Gaussian kernel: ``-gamma |x - y|^2``, which
+    is, with ``s = sqrt(2 gamma) (x - centre)``, the product of ``(s, 1, -|s|^2 / 2)`` for x and
+    ``(s, -|s|^2 / 2, 1)`` for y. The centre is the mean of the features that all examples store.
+    Where cancellation would lose digits (a feature with a spread far above ``1 / sqrt(gamma)``),
+    differences of the examples are computed.
 
     Parameters
     ----------
     kernel : Kernel
     X : Matrix
     others : Matrix or None
-        What these are to be compared with, if not with each other.
+        Second set of examples; None: X itself.
 
     Attributes
     ----------
     examples : Matrix
-        Embedded ones or, where differences are computed, X.
+        The vectors of these products; X where differences are computed.
     error : float
-        Of values, at most, relative to ``sqrt(K(x, x) K(y, y))``.
+        Bound on the error of a value, relative to ``sqrt(K(x, x) K(y, y))``.
     """
 
     def __init__(self, kernel: Kernel, X: Matrix, others: Matrix | None = None) -> None:
@@ -236,11 +236,11 @@ class Products:
 
 
 class ColumnCache:
-    """The last used columns of a Gram matrix that is never formed.
+    """LRU cache of columns of a Gram matrix that is never formed.
 
-    A column has the same bits whenever it is computed: always ``batch`` columns together, as a
-    product of another width rounds differently. So the size of the cache changes the time of a fit
-    and nothing else. Compiled loops read the arrays: ``columns[slot[i]]`` is that of example i.
+    Columns are always computed ``batch`` at a time, as products of another width round differently:
+    a recomputed column has the same bits. So the cache size changes the time of a fit and nothing
+    else. Compiled loops read the arrays: ``columns[slot[i]]`` is the column of example i.
 
     Parameters
     ----------
@@ -253,21 +253,21 @@ class ColumnCache:
     batch : int
         Columns that are computed together; 16 cost about as much as four single ones.
     at_least : int
-        Columns that must be there at the same time, whatever the size.
+        Least capacity (columns), whatever the size.
     whole : ndarray of shape (n, n) or None
-        A matrix that is there as a whole.
+        The whole matrix, if it is in memory.
 
     Attributes
     ----------
     columns : ndarray of shape (capacity, n)
     slot : ndarray of shape (n,)
-        Position of each example's column; -1 if it is not there.
+        Position of each example's column; -1 if not cached.
     used : ndarray of shape (capacity + 1,)
         Time of the last use of each column and, as the last entry, the present time.
     n_used, n_missed : int
-        Columns that were used so far, and those of them that were not there.
+        Columns used so far, and cache misses among them.
     passes : float
-        Number of passes that the use of a column counts as.
+        Passes that one column counts as.
     """
 
     n_used = n_missed = 0
@@ -295,15 +295,15 @@ class ColumnCache:
 
     @property
     def hit_rate(self) -> float:
-        """Share of the used columns that were there."""
+        """Cache hits per used column."""
         return 1.0 - self.n_missed / max(self.n_used, 1)
 
     def has(self, examples: Array) -> bool:
-        """Whether the columns of these examples are there."""
+        """Whether the columns of these examples are cached."""
         return bool((self.slot[examples] >= 0).all())
 
     def fetch(self, wanted: Array, likely: Callable[[], Array] | None = None) -> None:
-        """Have the columns of ``wanted``; free places of a batch go to those expected next."""
+        """Cache the columns ``wanted``; fill the rest of the batch from ``likely()``."""
         self._stamp(self.slot[wanted])
         missing = wanted[self.slot[wanted] < 0]
         self.n_missed += len(missing)
@@ -316,7 +316,7 @@ class ColumnCache:
             self._keep(chosen, self._padded(chosen))
 
     def take(self, examples: Array) -> Iterator[tuple[Array, Array]]:
-        """Columns of any number of examples, some at a time; what is kept stays as it is."""
+        """Columns of any number of examples, batch by batch; the cache is left unchanged."""
         for i in range(0, len(examples), TAKEN):  # always as many, so that sums keep their bits
             part = examples[i : i + TAKEN]
             columns = np.empty((len(part), len(self.slot)), self.columns.dtype)
@@ -329,7 +329,7 @@ class ColumnCache:
             yield part, columns
 
     def _padded(self, examples: Array) -> Array:
-        """Columns of up to ``batch`` examples, by a product of the same width each time."""
+        """Columns of up to ``batch`` examples, always by a product of width ``batch``."""
         return self._compute(np.resize(examples, self.batch))[: len(examples)]
 
     def _keep(self, examples: Array, columns: Array) -> None:
@@ -366,12 +366,11 @@ class Gram:
     cache_size : float
         Memory for kernel values (MB): the whole matrix is kept if it fits.
     dtype : dtype or None
-        Of values that are kept; None: as the kernel gives them.
+        Of stored values; None: as the kernel gives them.
     scale : ndarray of shape (n,) or None
-        What ``(phi(x), constant)`` of each example is multiplied with, such as the inverse of its
-        norm.
+        Factor of ``(phi(x), constant)`` of each example, such as the inverse of its norm.
     count : callable
-        Told how many values are computed.
+        Called with the number of values computed.
 
     Attributes
     ----------
@@ -379,10 +378,10 @@ class Gram:
     d, mean, sparse : None, None and False
         As a Design has them.
     error : float
-        How far a value may be off, relative to ``sqrt(K(x, x) K(y, y))``, where this package
+        Bound on the error of a value, relative to ``sqrt(K(x, x) K(y, y))``, where this package
         computes it.
     products : Products or None
-        How values are computed, if they are functions of inner products.
+        Computes the arguments of kernels that are functions of inner products.
 
     Examples
     --------
@@ -439,14 +438,14 @@ class Gram:
         return np.concatenate([np.diagonal(self.values(some, some)) for some in blocks])
 
     def in_units(self, radius: float) -> Self:
-        """The same in units of another radius."""
+        """The matrix in units of another radius."""
         other = copy(self)
         other.radius = radius
         vars(other).pop("squared_norms", None)
         return other
 
     def take(self, index: Array) -> Self:
-        """The same of some of the examples."""
+        """The matrix of some of the examples."""
         other = self.in_units(self.radius)
         other.n, other.diagonal = len(index), self.diagonal[index]
         other.X = self.X[index] if self.kernel is not None else self.X[index[:, None], index]
@@ -484,7 +483,7 @@ class Gram:
         return self._as_kept(K, i, j)
 
     def _as_kept(self, K: Array, i: Array, j: Array | None) -> Array:
-        """Values as the kernel gives them, with the scale and in the precision that is kept."""
+        """Values of the kernel, scaled and cast to ``dtype``."""
         if self._scale is not None:
             right = self._scale if j is None else self._scale[j]
             left = self._scale[i] if K.ndim == 1 else self._scale[i, None]
@@ -492,7 +491,7 @@ class Gram:
         return K if self.dtype is None else K.astype(self.dtype, copy=False)
 
     def single_values(self, i: Array) -> Array:
-        """Kernel values of some examples with all in float32, for methods that look for weights."""
+        """Kernel values of some examples with all, in float32, for solvers (not for bounds)."""
         if self._K is not None or self.products is None or self.products.by_differences:
             return self.values(i).astype(FLOAT32)
         self._count(len(i) * self.n)
@@ -506,11 +505,11 @@ class Gram:
 
     @property
     def fits(self) -> bool:
-        """Whether the whole matrix is kept, or may be."""
+        """Whether the whole matrix fits in ``cache_size``."""
         return self._K is not None or self.n**2 * self.dtype.itemsize <= self.cache_size * 2**20
 
     def whole(self) -> Array:
-        """The whole matrix of values, which is kept.
+        """The whole matrix of values, computed once.
 
         Raises
         ------
@@ -542,10 +541,10 @@ class Gram:
         return cache
 
     def keep_columns(self, size: float, batch: int = 1, at_least: int = 1) -> None:
-        """Keep columns that are used, in place of the whole matrix."""
+        """Cache columns, in place of the whole matrix."""
         self.kept = self.cache(size, batch, at_least)
 
-    # What certificates and solvers see.
+    # The interface of Design.
 
     def _scaled(self, K: Array) -> Array:
         K = K.astype(FLOAT64)  # a copy
@@ -554,7 +553,7 @@ class Gram:
         return K
 
     def scores(self, w: Array, *, precise: bool = True) -> Array:
-        """``K w'``, of shape (n, k), in float64; of few coefficients, from their columns alone.
+        """``K w'``, of shape (n, k), in float64; a sparse w takes only its columns of K.
 
         Without ``precise``, it is computed in the precision of the values.
         """
@@ -570,7 +569,7 @@ class Gram:
         return (F + self.constant**2 * V.sum(axis=0)) / self.radius**2
 
     def _product(self, K: Array, V: Array, precise: bool) -> Array:
-        """``K V``, strip by strip in some threads."""
+        """``K V``, strip by strip in several threads."""
         n, F, size = self.n, np.empty(V.shape), max(1, STRIP_BYTES // (K.itemsize * self.n))
         if not precise:  # no copy in float64; few strips, as each costs a call
             size, V = max(size, -(-n // STRIPS)), V.astype(K.dtype, copy=False)
@@ -596,21 +595,21 @@ class Gram:
         return self._scaled(self.diagonal)
 
     def published(self, w: Array) -> tuple[Array, Any]:
-        """A predictor by coefficients of kernel values, and what is subtracted from its scores."""
+        """The coefficients of kernel values, and the offset subtracted from scores."""
         coef = w / self.radius**2
         return coef, -(self.constant**2) * coef.sum(axis=-1)
 
     def stated(
         self, coef: Array, intercept: Array, origin: Array | float = 0.0
     ) -> tuple[Array, Array]:
-        """A published predictor in units of the examples, and what is left of its intercepts."""
+        """A published predictor in units of the examples, and its intercepts less the origin."""
         shift = -(self.constant**2) * coef.sum(axis=-1)
         return coef * self.radius**2, (intercept - origin) + shift
 
     def given(self, index: Array) -> tuple[Any, Array, bool]:
         """Some examples as they were given, see :class:`~marginsvm.problem.design.Design`.
 
-        Of a kernel that is computed, only that equal examples are equal is exact.
+        Of a computed kernel, only the equality of examples is exact.
         """
         X: Any = self._K if self.kernel is None else self.X
         return (
@@ -619,7 +618,7 @@ class Gram:
             self.constant != 0.0,
         )
 
-    # What bounds on the rounding of these products need.
+    # For bounds on the rounding of these products.
 
     @property
     def rounding(self) -> float:
@@ -628,19 +627,19 @@ class Gram:
 
     @property
     def additions(self) -> tuple[int, int]:
-        """How many a term of ``scores``, and one of ``inner``, passes through at most."""
+        """Largest number of additions that round a term of ``scores``, and of ``inner``."""
         of_strip = max(1, COMPUTED_BYTES // (8 * self.n)) if self.kept is None else TAKEN
         strips = self.n // of_strip
         each = additions(self.n) + strips + 4
         return each, 2 * each
 
     def magnitudes(self, w: Array) -> Array:
-        """Sums of absolute values of all terms of ``scores``, at most: |K_ij|^2 <= K_ii K_jj."""
+        """Upper bounds on sums of the absolute terms of ``scores``: |K_ij|^2 <= K_ii K_jj."""
         root = np.sqrt(np.abs(self.squared_norms))
         return np.multiply.outer(root, np.abs(w) @ root)
 
     def squared_magnitude(self, w: Array) -> float:
-        """The same for ``inner(w, w)``."""
+        """Upper bound on the sum of the absolute terms of ``inner(w, w)``."""
         return float(((np.abs(w) @ np.sqrt(np.abs(self.squared_norms))) ** 2).sum())
 
     def gram(self, i: Array, j: Array) -> Array:
@@ -655,7 +654,7 @@ class Gram:
 
 
 def keys_of(X: Any) -> list[Any]:
-    """What examples are equal by; objects that cannot be hashed by their identity."""
+    """Keys that are equal for equal examples; unhashable objects by identity."""
     if X.ndim == 1:
         return [x if getattr(x, "__hash__", None) else id(x) for x in X]
     X = sp.csr_array(X).astype(np.float64)
@@ -666,7 +665,7 @@ def keys_of(X: Any) -> list[Any]:
 
 
 def distinct(X: Any) -> sp.csr_array:
-    """A feature for each distinct example: all that is exact of a kernel that is computed."""
+    """One indicator feature for each distinct example: the exact part of a computed kernel."""
     number: dict[Any, int] = {}
     of = [number.setdefault(key, len(number)) for key in keys_of(X)]
     return sp.csr_array((np.ones(len(of)), (np.arange(len(of)), of)), (len(of), len(number)))

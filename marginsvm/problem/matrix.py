@@ -32,13 +32,13 @@ FLOAT64, FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
 # pass waits once for each block.
 BLOCK_BYTES, DEVICE_BLOCK_BYTES = 2**23, 2**28
 MAX_PARTS = 8  # lists of blocks that threads share
-# Entries, zeros included, that are written out in float64 at a time (8 MiB), and for products of
-# examples with each other, which are quicker in cache.
+# Entries, zeros included, that are converted to dense float64 at a time (8 MiB), and for products
+# of examples with each other, which are quicker in cache.
 WRITTEN_OUT, IN_CACHE = 2**20, 2**18
 # A sparse product takes as long as a dense one where one entry in so many is stored.
 SPARSE_PRODUCT_COST = 16
-# Norms (units of x) between which no square overflows, and none that matters underflows; and one
-# below which float64 holds too few digits of an example for its direction to mean anything.
+# Range of norms (units of x) in which squares neither overflow nor underflow; and the norm below
+# which subnormal entries have too few digits for a direction.
 SQUARES_VANISH, SQUARES_OVERFLOW, LEAST_NORM = 1e-145, 1e150, 1e-290
 HELD_BYTES = 2**28  # memory of the examples of a file that were taken lately
 
@@ -74,13 +74,13 @@ class Matrix(ABC):
     Attributes
     ----------
     shape, dtype
-        The latter is NumPy's type in which products are computed, unless the other factor is wider.
+        NumPy's type in which products are computed, unless the other factor is wider.
     in_memory : bool
         Whether some of the examples can be taken without a pass over all.
     sparse : bool
     given, factor, constant : Matrix, ndarray of shape (n_examples,) or None, and float
-        What the user gave, what it was divided by, and a feature that was added before that; see
-        ``divided``.
+        The user's examples, their divisors, and the constant feature added before the division;
+        see ``divided``.
     """
 
     in_memory = True
@@ -104,7 +104,7 @@ class Matrix(ABC):
     def each(self, work: Callable[..., T], *local: Any) -> list[T]:
         """``work(block, *parts)`` for blocks of the examples and of arrays along them, in order.
 
-        Blocks are shared by some threads. ``local`` are whatever a slice can be taken of, or None.
+        Several threads share the blocks. ``local`` are sliceable objects or None.
         """
         n, size = len(self), self._block_rows()
         if n <= size:
@@ -128,11 +128,11 @@ class Matrix(ABC):
 
     @abstractmethod
     def written_out(self) -> Array:
-        """The examples as a new float64 array of NumPy."""
+        """The examples as a new dense float64 array of NumPy."""
 
     @abstractmethod
     def about(self, mean: Array) -> Self:
-        """A float64 copy less a mean; of sparse examples, less that of the entries they store."""
+        """A float64 copy less a mean; for sparse examples, only stored entries are changed."""
 
     @abstractmethod
     def stored(self) -> Array:
@@ -142,7 +142,7 @@ class Matrix(ABC):
 
     @abstractmethod
     def times(self, W: Array, chain: int = 0) -> Array:
-        """``X W``; with ``chain``, NumPy's sums are of chains of at most so many terms."""
+        """``X W``; with ``chain``, NumPy's sums run over at most that many terms."""
 
     @abstractmethod
     def adjoint(self, V: Array, chain: int = 0) -> Array:
@@ -179,14 +179,14 @@ class Matrix(ABC):
         return H
 
     def spans(self, entries: int = WRITTEN_OUT) -> Iterator[slice]:
-        """Consecutive examples that have so many entries, zeros included; of none, one slice."""
+        """Slices of consecutive examples of about ``entries`` entries, zeros included."""
         n, size = len(self), max(1, entries // max(1, self.shape[1]))
         return (slice(i, min(i + size, n)) for i in range(0, max(1, n), size))
 
     # Division by norms.
 
     def norms(self) -> Array:
-        """Norms of the examples in float64, of any size that float64 holds."""
+        """Norms of the examples in float64, safe against under- and overflow of squares."""
         with np.errstate(over="ignore"):  # ``inverse`` refuses infinite norms
             found = np.sqrt(self.squared_norms(LpNorm(), None))
             odd = np.flatnonzero((found < SQUARES_VANISH) | ~(found < SQUARES_OVERFLOW))
@@ -231,7 +231,7 @@ class Dense(Matrix):
         return Dense(self.xp.take(self.array, there, axis=0))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """From another process, an array may lie as it was in the message: products copy it."""
+        """An unpickled array may be unaligned, and products would copy it: copy it once."""
         vars(self).update(state)
         self.array = self.array if self.foreign else np.require(self.array, requirements="A")
 
@@ -376,16 +376,16 @@ class Csr(Matrix):
 
 
 class Blocks(Matrix):
-    """Blocks of examples. Some of the examples take a pass, unless they were taken lately.
+    """Blocks of examples, read anew for each pass. Indexing takes a pass, unless cached.
 
     Parameters
     ----------
     read : callable
-        ``read()`` gives an iterator over matrices, anew each time.
+        ``read()`` gives a new iterator over matrices.
     shape, dtype, sparse
-        Those of all blocks together.
+        Of all blocks together.
     changed : callable
-        What is done to each block, by its place and its matrix.
+        ``changed(place, matrix)`` transforms each block.
 
     Examples
     --------
@@ -497,7 +497,7 @@ def stacked(parts: Sequence[Any]) -> Any:
 
 
 def ahead(blocks: Iterable[T]) -> Iterator[T]:
-    """Iterate, the next block being read while one is worked on."""
+    """Iterate, and read the next block while one is processed."""
     end, iterator = object(), iter(blocks)
     with ThreadPoolExecutor(1) as reader:
         coming = reader.submit(next, iterator, end)
@@ -507,9 +507,9 @@ def ahead(blocks: Iterable[T]) -> Iterator[T]:
 
 
 def canonical(X: Any) -> Any:
-    """A sparse matrix in the form that all functions accept; other examples as they are.
+    """A sparse matrix in canonical form; other examples as they are.
 
-    It has no duplicate entries, which stand for their sum, and 32-bit indices where these suffice.
+    Duplicate entries are summed, and indices have 32 bits where these suffice.
     """
     if not sp.issparse(X):
         return X
@@ -523,12 +523,12 @@ def canonical(X: Any) -> Any:
 
 
 def support_of(V: Array) -> Array:
-    """Indices of the examples with a weight or coefficient other than zero."""
+    """Indices of the examples with a non-zero coefficient."""
     return np.flatnonzero(V if V.ndim == 1 else V.any(axis=1))
 
 
 def as_matrix(X: Any) -> Matrix:
-    """Examples as a matrix: an array, a CSR matrix, or what is one already."""
+    """Examples as a Matrix, from an array, a CSR matrix or a Matrix."""
     if isinstance(X, Matrix):
         return X
     return Csr(X) if sp.issparse(X) else Dense(X)
@@ -548,7 +548,7 @@ def inverse(norms: Array) -> Array:
 
 
 def examples_on_host(X: Any) -> Any:
-    """Examples of another library in float64, in which fits compute kernels on devices."""
+    """Examples of another library in float64, as fits compute kernels on devices."""
     return on_host(X).astype(FLOAT64) if is_foreign(X) else X
 
 

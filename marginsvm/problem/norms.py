@@ -48,7 +48,7 @@ class LpNorm:
 
     @property
     def dual(self) -> LpNorm:
-        """The dual norm, which is that of vectors."""
+        """The dual norm."""
         return self if self.p == 2.0 else LpNorm(self.q)
 
     def length(self, x: Array) -> float:
@@ -90,7 +90,7 @@ class LpNorm:
         return top**2 * ((X / top) ** self.q).sum(axis=1) ** (2.0 / self.q)
 
     def squared_lengths_of_csr(self, X: Any) -> Array:
-        """The same of a CSR matrix without duplicate entries."""
+        """``|x|_q^2`` of every row of a CSR matrix without duplicate entries."""
         if self.p == 2.0:
             return _sums_of_squares(X)
         X = abs(X).astype(np.float64)
@@ -101,8 +101,8 @@ class LpNorm:
     def squared_distances(self, X: Any, mean: Array) -> Array:
         """Upper bounds on ``|x - mean|_q^2`` for every row of a CSR matrix.
 
-        Where a row has no entry, the difference is the mean's entry. So the norm of the mean is
-        counted, less its share in the columns where the row has entries, rounded up.
+        In columns without an entry, the difference is the mean's entry. So the sum is that of the
+        mean, less its terms in the columns where the row has entries, rounded up.
         """
         length = self.dual.length(mean)
         if length == 0.0:
@@ -117,7 +117,7 @@ class LpNorm:
         return self.squared_with_entry(squared, length * rest ** (1.0 / self.q))
 
     def squared_with_entry(self, squared: Array, constant: float | Array) -> Array:
-        """Squared lengths of rows to which an entry ``constant`` is appended, from those before."""
+        """Squared lengths after an entry ``constant`` is appended, from those before."""
         if not np.any(constant):
             return squared
         top = np.maximum(np.maximum(np.sqrt(squared), np.abs(constant)), _LEAST_DIVISOR)
@@ -129,9 +129,9 @@ class LpNorm:
 class SignedNorm(LpNorm):
     """The Euclidean norm of predictors whose entries have given signs.
 
-    The best value of a predictor of norm 1 on a vector u is then the norm of the projection of u
-    onto these predictors: the entries of u that have the other sign count as 0. So the projection
-    is the mirror image.
+    The support function of the unit ball of these predictors at u is the norm of the projection of
+    u onto their cone (entries of u with the wrong sign are set to 0). So the mirror image of u is
+    this projection.
 
     Parameters
     ----------

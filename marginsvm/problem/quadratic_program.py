@@ -66,7 +66,7 @@ import numpy as np
 from marginsvm._typing import Array
 from marginsvm.problem.norms import LpNorm
 
-LINEAR_LOSSES = ("hinge", "epsilon_insensitive")  # others price the square of slack
+LINEAR_LOSSES = ("hinge", "epsilon_insensitive")  # the other losses are squared
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,32 +82,31 @@ class QuadraticProgram:
     example : ndarray of shape (n_rows,) or None
         Example of each row, where rows are not the examples in their order.
     output : ndarray of shape (n_rows,) or None
-        Which of k outputs each row is of, each with an intercept for itself; None: there is one.
+        Output of each row, of k outputs with an intercept each; None: there is one output.
     codes : ndarray of shape (n,) or None
-        Class of each example, where there are several: alpha then has shape (n, k), row (i, j) is
-        ``x_i (e_c - e_j)'``, and the entry of an example's own class c is no row: its upper bound
-        is 0.
+        Class of each example, of several: alpha then has shape (n, k), row (i, j) is
+        ``x_i (e_c - e_j)'``, and the entry of an example's own class c has upper bound 0.
     k : int
         Number of scores of an example.
     target, ridge, upper : ndarray
         They broadcast against alpha.
     cap : ndarray of shape (n,) or None
-        Upper bounds of ``sum_j alpha_ij``, where several classes share one slack.
+        Upper bounds of ``sum_j alpha_ij`` (several classes, one slack per example).
     intercept : bool
         Whether f begins with intercepts: 1, or k - 1 (that of the last class is 0).
     level : int
         Coefficient of the last entry of f in all rows; 0: there is none.
     total : float
-        The last entry of g: ``level * sum(alpha)`` is to equal it.
+        The last entry of g: the constraint ``level * sum(alpha) = total``.
     signs : ndarray of shape (d,) or None
         Signs that the entries of w must have; 0: any.
     p : float
-        The norm is ``|w|_p``, and that of ``A'alpha`` its dual; all methods but ``primal`` and
-        ``dual`` take it for 2.
+        The primal has ``|w|_p``, the dual ``|A'alpha|_q``; all methods but ``primal`` and ``dual``
+        assume p = 2.
     by_margins : bool
-        Whether the gap compares margins, and not objectives.
+        Whether the gap is that of margins, and not of objectives.
     rounded : bool
-        Whether targets are rounded sums, of which a proof allows for the error.
+        Whether targets are rounded sums, whose error proofs allow for.
     """
 
     examples: Any
@@ -195,11 +194,11 @@ class QuadraticProgram:
         return b
 
     def matvec(self, w: Array, f: Array) -> Array:
-        """``A w + F f``; where there is no row, what means nothing."""
+        """``A w + F f``; entries without a row are arbitrary."""
         return self.values(self.examples.scores(w), f)
 
     def values(self, S: Array, f: Array) -> Array:
-        """The same from scores S of the examples without intercepts."""
+        """``A w + F f`` from the scores S of the examples without intercepts."""
         m = self.differences(S + self.offsets(f) if self.n_intercepts else S)
         return m + self.level * f[-1] if self.level else m
 
@@ -232,9 +231,9 @@ class QuadraticProgram:
     # The two values.
 
     def primal(self, w: Array, f: Array, S: Array | None = None) -> Any:
-        """Value of the primal; infinite if rows without slack are violated or signs are wrong.
+        """Value of the primal; infinite if a hard constraint or a sign is violated.
 
-        The scores S of w are computed if they are not given.
+        S are the scores of w; computed by default.
         """
         if self.signs is not None and np.any(self.signs * w < 0):
             return np.inf
@@ -259,14 +258,14 @@ class QuadraticProgram:
         return (upper[short] * r[short]).sum()
 
     def dual(self, alpha: Array, w: Array | None = None) -> Any:
-        """Value of the dual; a bound if alpha is feasible. ``A'alpha`` may be given."""
+        """Value of the dual, a lower bound if alpha is feasible; w is ``A'alpha`` if known."""
         w = self.project(self.rmatvec(alpha) if w is None else w)
         q = self.p / (self.p - 1)
         value = (self.target * alpha).sum() - self._half_square(w, q)
         return value - (self.ridge * alpha * alpha).sum() / 2 if np.any(self.ridge) else value
 
     def gap(self, P: float, D: float) -> float:
-        """Relative gap of the two values, on margins or on objectives; 1 if nothing is known."""
+        """Relative gap of the two values, on margins or objectives; 1 without bounds."""
         if self.game:  # margins are sqrt(-2 P) and sqrt(-2 D)
             P, D = -D, -P
         if P <= 0.0:
@@ -274,12 +273,12 @@ class QuadraticProgram:
         ratio = min(max(D / P, 0.0), 1.0)
         return float(1.0 - np.sqrt(ratio) if self.by_margins else 1.0 - ratio)
 
-    # Points near others that are feasible, in floats.
+    # Feasible points near others, in floats.
 
     def best_f(self, S: Array, f: Array) -> Array:
-        """Free unknowns with the least primal value for scores S of the examples.
+        """The f with the least primal value for scores S of the examples.
 
-        Of several classes the intercepts are those of ``f``, and only the level is the best.
+        Several classes: the intercepts are those of ``f``, and only the level is optimised.
 
         Parameters
         ----------
@@ -310,10 +309,10 @@ class QuadraticProgram:
         return np.array([-_middle(-t, self.upper, float(self.upper[up].sum()))])
 
     def feasible(self, alpha: Array) -> Array:
-        """Weights near alpha that keep to their bounds and balance, up to rounding.
+        """A point near alpha with ``0 <= alpha <= upper`` and ``F'alpha = g``, up to rounding.
 
-        Of each sign the heavier side is scaled down or, where the sum is given, both are scaled to
-        half of it. Several classes: weights are multiplied by ``1 + F x``, and all by one factor.
+        The sign with the larger sum is scaled down; if sum(alpha) is given, both are scaled to half
+        of it. Several classes: alpha is multiplied by ``1 + F x``, and by one common factor.
         """
         alpha = np.minimum(np.maximum(alpha, 0.0), self.upper)
         mass = self.level * self.total
@@ -346,7 +345,7 @@ class QuadraticProgram:
             settled = not self.level or abs(total - mass) <= 1e-12 * mass
             if settled and (not self.intercept or np.abs(off).max() <= 1e-15 * self.k * total):
                 break
-            # F' diag(alpha) F: the Laplacian of the classes' joint weights
+            # F' diag(alpha) F: the Laplacian of the graph of classes with edge weights from alpha
             H = np.zeros((self.k, self.k))
             np.add.at(H, self.codes, alpha)
             H = np.diag(H.sum(axis=0) + H.sum(axis=1)) - H - H.T
@@ -374,14 +373,14 @@ class QuadraticProgram:
 
 
 def _quantile(r: Array, upper: Array, mass: float) -> float:
-    """The least a for which rows with ``r > a`` have no more than the mass of upper bounds."""
+    """The least a for which the upper bounds of rows with ``r > a`` sum to at most ``mass``."""
     order = np.argsort(-r, kind="stable")
     at = int(np.searchsorted(np.cumsum(upper[order]), mass * (1.0 - 1e-15)))
     return float(r[order[min(at, len(r) - 1)]])
 
 
 def _middle(r: Array, upper: Array, mass: float) -> float:
-    """The middle of all that ``_quantile`` could be."""
+    """The middle of the interval of these quantiles."""
     order = np.argsort(-r, kind="stable")
     passed = np.cumsum(upper[order])
     first = int(np.searchsorted(passed, mass * (1.0 - 1e-12)))
@@ -403,7 +402,7 @@ def _root(t: Array, up: Array, weight: Array) -> float:
 
 
 def _with_sum(alpha: Array, upper: Array, total: float) -> Array:
-    """Weights near alpha, at most ``upper``, with a given sum where that is possible."""
+    """A point near alpha with ``alpha <= upper`` and, where possible, a given sum."""
     found = float(alpha.sum())
     if found >= total or (found > 0.0 and np.isinf(upper).all()):
         return alpha * (total / found)
@@ -428,7 +427,7 @@ def classification(
     signs: Array | None = None,
     p: float = 2.0,
 ) -> QuadraticProgram:
-    """The program of labels.
+    """The program of classification.
 
     Parameters
     ----------
@@ -441,7 +440,7 @@ def classification(
         Cost of slack in the user's units (dimensionless); infinite: a hard margin.
     loss : {"hinge", "squared_hinge"}
     nu : float or None
-        Share of the examples whose mean margin counts, in place of C.
+        nu of nu-SVC (maximise the mean of the smallest margins), in place of C.
     weight : ndarray of shape (n,) or None
         Sample weights, all positive.
     intercept : bool
@@ -501,7 +500,7 @@ def regression(
     p: float = 2.0,
     rounded: bool = True,
 ) -> QuadraticProgram:
-    """The program of targets: scores are to lie in intervals, each end is a row.
+    """The program of regression: scores are to lie in intervals, one row for each end.
 
     Parameters
     ----------
@@ -513,7 +512,7 @@ def regression(
         Cost of slack in the user's units; infinite: a hard tube.
     loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}
     nu : float or None
-        ``C nu sum(weight)`` is the price of the width, which then is an unknown.
+        nu of nu-SVR: epsilon is an unknown, with ``C nu sum(weight) epsilon`` in the objective.
     weight : ndarray of shape (n,) or None
     intercept : bool
     signs : ndarray of shape (d,) or None
@@ -555,7 +554,7 @@ def one_class(examples: Any, nu: float, weight: Array | None = None) -> Quadrati
     ----------
     examples : Design or Gram
     nu : float
-        Share of the examples whose mean score counts; 0: the smallest score counts.
+        nu of the one-class SVM (mean of the smallest scores); 0: the smallest score.
     weight : ndarray of shape (n,) or None
     """
     m = np.ones(examples.n) if weight is None else weight
@@ -574,14 +573,13 @@ def one_class(examples: Any, nu: float, weight: Array | None = None) -> Quadrati
 
 @dataclass(frozen=True)
 class ProblemSpec:
-    """What is to be solved, and how far, apart from the data; few estimators have all of these.
+    """Parameters of a problem and its tolerances; few estimators have all of them.
 
     Attributes
     ----------
     C : float
         Infinite: a hard margin.
     loss : str
-        What slack costs.
     nu : float or None
         Share of the examples whose mean margin is maximised.
     p : float or str
@@ -600,7 +598,7 @@ class ProblemSpec:
     tol : float
         Gap at which a fit ends (dimensionless).
     max_iter : int
-        Rounds of a fit, at most.
+        Largest number of iterations of a fit.
     cache_size : float
         Memory for kernel values (MB).
 
@@ -634,7 +632,7 @@ class ProblemSpec:
 
     @classmethod
     def of(cls, estimator: Any) -> ProblemSpec:
-        """The problem of an estimator; what it has no parameter for is as by default."""
+        """The parameters of an estimator; others have their defaults."""
         read: dict[str, Any] = {f.name: getattr(estimator, f.name, f.default) for f in fields(cls)}
         return cls(**read)
 
@@ -645,7 +643,7 @@ class ProblemSpec:
 
     @property
     def slack_is_linear(self) -> bool:
-        """Whether slack costs its size, and not its square."""
+        """Whether the loss is linear in the slack (hinge), not squared."""
         return self.loss in LINEAR_LOSSES
 
     @property
@@ -655,7 +653,7 @@ class ProblemSpec:
 
     @property
     def intercept_is_free(self) -> bool:
-        """Whether the intercept is not penalised, so that weights on the rows must balance.
+        """Whether the intercept is not penalised: ``F'alpha = g`` then constrains it.
 
         Normalised examples get a constant feature before they are divided by their norms.
         """
@@ -664,5 +662,5 @@ class ProblemSpec:
 
     @property
     def outputs_are_apart(self) -> bool:
-        """Whether a regression's outputs are problems of their own: those of the exact solver."""
+        """Whether each output of a regression is a problem by itself (exact solver)."""
         return self.intercept_scaling is None

@@ -1,7 +1,7 @@
-"""Best responses: the weights on the rows that a loss gives, from the margins of a predictor.
+"""Best responses: distributions over the rows (gradients of a loss) from a predictor's margins.
 
-A response finds the unpenalised intercept on its way: the class offsets ``beta`` at which its
-weights are balanced.
+A response also finds the unpenalised intercept: the class offsets ``beta`` at which q satisfies the
+equality constraint (is balanced).
 """
 
 from __future__ import annotations
@@ -40,29 +40,28 @@ __all__ = [
     "worst_row",
 ]
 
-LEAST_SMOOTHING = 1e-7  # of capped weights of many classes, relative to the range of margins
+LEAST_SMOOTHING = 1e-7  # of capped responses of many classes, relative to the range of margins
 LARGEST_EXPONENT = 700.0  # dimensionless; the exponential of 710 overflows float64
 
 
 @dataclass(frozen=True)
 class Weights:
-    """Weights on the rows, as a response gives them, and what is known along with them.
+    """A best response: weights q on the rows (dual variables), and by-products.
 
     Attributes
     ----------
     q : ndarray of shape rows.shape
-        Weights on the rows, non-negative, balanced if the rows are.
+        Non-negative; balanced if the rows are.
     mass : float
-        Their sum (dimensionless, as all but ``min_margin``).
+        ``sum(q)`` (dimensionless, as all but ``min_margin``).
     min_margin : float
-        Smallest margin of the predictor that was responded to, under its best intercept (units
-        of the radius).
+        Smallest margin of the predictor under its best intercept (units of the radius).
     offsets : ndarray of shape (k,)
         The response's own intercept, as class offsets of the margins.
     log_risk : float
         Logarithm of the average loss at ``offsets`` (prior as weights; dimensionless).
     gradient_mass : float
-        Sum of the weights in the gradient of the average loss (dimensionless).
+        l1 norm of the gradient of the average loss in the margins (dimensionless).
     smoothness : float
         Ji's rho of the loss (dimensionless): its psi is rho-smooth in the maximum norm.
 
@@ -88,10 +87,10 @@ class Weights:
 
 @runtime_checkable
 class Response(Protocol):
-    """A smoothed best response: what ``problem.respond`` is given.
+    """A smoothed best response, the argument of ``problem.respond``.
 
-    It is a value: a frozen dataclass of its parameters, which can be pickled. With a method
-    ``below(upper)``, it has a form for weights that have upper bounds (``nu``).
+    It is a frozen dataclass of its parameters, which can be pickled. A method ``below(upper)``
+    returns the response under upper bounds (for ``nu``).
 
     Examples
     --------
@@ -110,9 +109,9 @@ class Response(Protocol):
         Parameters
         ----------
         rows : Rows
-            What the margins are of; whether weights have to be balanced.
+            The rows; they say whether q has to be balanced.
         margins : ndarray of shape rows.shape
-            Margins of the predictor that is responded to (units of the radius).
+            Margins of the predictor (units of the radius).
         mu : float
             Smoothing (units of the radius); 0: all weight on the row of smallest margin.
 
@@ -124,12 +123,12 @@ class Response(Protocol):
 
 
 def below(response: Response, upper: Array) -> Response:
-    """The form of a response for weights that are at most ``upper``, one number an example.
+    """The response under upper bounds, one for each example.
 
     Raises
     ------
     ValueError
-        If it has none.
+        If it has no such form.
     """
     if not hasattr(response, "below"):
         raise ValueError(
@@ -141,9 +140,9 @@ def below(response: Response, upper: Array) -> Response:
 
 
 def balanced(rows: Rows, q: Array) -> Array:
-    """Nearly balanced weights without what is left of their imbalance: groups are multiplied.
+    """Balance nearly balanced weights up to rounding, by a factor for each group.
 
-    Where a class has weight in one direction only, none balance it: they stay.
+    Unchanged where a class has weight in one direction only, as no factors balance it.
     """
     factors = balancing_factors(rows.group_sum(q))
     some = np.isfinite(factors) & (factors > 0.0)
@@ -170,12 +169,12 @@ class Softmax(Response):
     __call__ = respond
 
     def below(self, upper: Array) -> CappedSoftmax:
-        """The softmax among weights that are at most ``upper``."""
+        """The softmax under upper bounds."""
         return CappedSoftmax(upper)
 
     @staticmethod
     def _exponentials(rows: Rows, margins: Array, mu: float) -> tuple[Array, Array, Array]:
-        """Of each group the largest exponent, and the sum of the rows' exponentials from there."""
+        """Exponentials of the rows, and the log-sum-exp of each group as (maximum, scaled sum)."""
         largest = rows.group_min(margins) / -mu
         e = margins / -mu
         e -= rows.expand(finite(largest))
@@ -186,7 +185,7 @@ class Softmax(Response):
     def _finished(
         rows: Rows, largest: Array, mass: Array, mu: float
     ) -> tuple[Array, tuple[Any, ...]]:
-        """Factors of the groups' exponentials, and what :class:`Weights` have besides q."""
+        """Factors of the groups' exponentials, and the fields of :class:`Weights` but q."""
         with np.errstate(divide="ignore"):
             table = largest + np.log(mass)
         beta = balancing_offsets(table)
@@ -198,14 +197,14 @@ class Softmax(Response):
         smallest = rows.min_margin(-mu * largest)
         return factors, (1.0, smallest, mu * beta, log_risk, gradient_mass)
 
-    # By one pass over blocks of examples, each of which is read once for scores and products. Sums
-    # are rescaled to the largest exponent of all, as balancing multiplies all weights of a group.
+    # One pass over blocks of examples, each read once for scores and products. Sums are rescaled to
+    # the largest exponent of all blocks; balancing only multiplies each group by a factor.
 
     def of_block(
         self, X: Any, rows: Rows, slack: Array | None, coef: Array, shift: Any, mu: float
     ) -> tuple[Array, Array, Array, Array]:
-        """Margins of the rows of a block, of a predictor in the user's units, and of each group the
-        largest exponent, the sum of the exponentials, and what they make of X.
+        """Margins of a block's rows for a predictor in the user's units; and for each group the
+        largest exponent, the sum of the exponentials and their product with X.
         """
         M = rows.margins(X.times(coef) - shift).astype(np.float64, copy=False)
         M = M if slack is None else M + slack
@@ -215,7 +214,7 @@ class Softmax(Response):
     def of_blocks(
         self, rows: Rows, found: list[tuple[Array, Array, Array, Array]], mu: float
     ) -> tuple[Weights, Array]:
-        """Weights, and their ``V' X``, from what is found of all blocks."""
+        """Weights, and their ``V' X``, from the results of all blocks."""
         margins, *parts = zip(*found, strict=True)
         M, (largest, mass, products) = np.concatenate(margins), map(np.stack, parts)
         top = largest.max(axis=0)
@@ -248,8 +247,8 @@ class Logistic(Response):
     def respond(self, rows: Rows, margins: Array, mu: float = 1.0) -> Weights:
         """Weights on the rows, given the margins of all rows."""
         start, n = softmax.respond(rows, margins, mu), rows.total_weight
-        # Farther out than 37, ln(1 + exp(xi)) is exp(xi) to the last bit, and S underflows: the
-        # gradient is the softmax, but the smoothness stays that of the logistic loss.
+        # Below -37, ln(1 + exp(xi)) equals exp(xi) in float64, and S may underflow: the gradient is
+        # then the softmax, but the smoothness stays that of the logistic loss.
         if start.min_margin > 37.0 * mu:
             return replace(start, smoothness=n)
 
@@ -288,7 +287,7 @@ class Euclidean(Response):
     Parameters
     ----------
     centre : ndarray of shape rows.shape or None
-        Weights that the response stays close to; None: the prior.
+        Prox-centre; None: the prior.
     """
 
     centre: Array | None = None
@@ -330,8 +329,8 @@ class Euclidean(Response):
             H[1:, 1:] = np.diag(out + into) - table - table.T + out.sum()  # offsets of mean 0
             return H
 
-        # Begin where the weights come to 1 or more: where none is too small or, with weights of
-        # many magnitudes, where they would come to 1 with none left out.
+        # Start where q sums to 1 or more: with all entries active or, with sample weights of many
+        # magnitudes, at the level at which q would sum to 1 without the maximum with 0.
         low = rows.group_min(-t)
         beta, real = rows.best_offsets(low), np.isfinite(t)
         left = (t - rows.expand(differences(beta)))[real]
@@ -345,7 +344,7 @@ class Euclidean(Response):
 
 
 def _threshold(t: Array, density: Array, mass: float) -> float:
-    """The T at which ``density * max(t - T, 0)`` has this mass."""
+    """The T at which ``density * max(t - T, 0)`` has the sum ``mass``."""
     order = np.argsort(-t)
     t, density = t[order], density[order]
     return float(np.max((np.cumsum(density * t) - mass) / np.cumsum(density)))
@@ -358,15 +357,14 @@ def _threshold(t: Array, density: Array, mass: float) -> float:
 class WorstRow(Response):
     """Limit of the softmax as mu vanishes: all the weight on the row of smallest margin.
 
-    With an intercept, the weight is shared by the groups along the cycle of groups whose
-    smallest margins have the least mean, and in each of them is on the row of smallest margin.
-    For two classes, that is half on such a row of either class.
+    With an intercept, the groups along the cycle with the least mean of smallest margins have equal
+    weights, each on its row of smallest margin: for two classes, 1/2 on such a row of each class.
 
     Parameters
     ----------
     first : bool
-        Whether, of several rows of a group with its smallest margin, the first takes all the
-        weight. Otherwise they share it in proportion to the prior, as in the limit.
+        Ties within a group: whether the first row takes all the weight. Otherwise tied rows share
+        it in proportion to the prior, as in the limit.
     """
 
     first: bool = False
@@ -397,17 +395,17 @@ softmax, logistic, euclidean, worst_row = Softmax(), Logistic(), Euclidean(), Wo
 
 
 class _Group(NamedTuple):
-    """The response on rows whose weights have a given sum.
+    """The response on rows whose q has a given sum.
 
     Attributes
     ----------
     q : ndarray of shape (n,)
     worst : float
-        Least average of the margins by weights with that sum and below the bounds, times the sum.
+        Minimum of ``<margins, q>`` over q with that sum and below the bounds.
     softened : float
-        The same with the relative entropy of the weights to the bounds, times mu, added.
+        Minimum of ``<margins, q> + mu KL(q || upper)`` over these q.
     edge : float
-        Margin at which a weight would just reach its bound.
+        Margin at which q just reaches its bound.
     """
 
     q: Array
@@ -418,20 +416,20 @@ class _Group(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CappedSoftmax(Response):
-    """``argmin <margins, q> + mu KL(q || prior)`` over (balanced) q <= upper of mass 1.
+    """``argmin <margins, q> + mu KL(q || prior)`` over (balanced) q <= upper of sum 1.
 
-    Rows below some margin have their bounds as weights, and those of the others fall off
-    exponentially from there: ``q = upper * min(1, exp((edge - margins) / mu))``. For mu = 0, it is
-    the worst rows that have their bounds, and rows of equal margin share what is left.
+    Rows with margins below ``edge`` are at their upper bounds, and q decays exponentially beyond:
+    ``q = upper * min(1, exp((edge - margins) / mu))``. For mu = 0, the worst rows are at their
+    bounds, and rows with margin ``edge`` share the remainder.
 
-    With more than two classes, the bounds are on the sums over the rows of each example. An example
-    then has the weight of its soft minimum over the classes, divided among these by a softmax; and
-    the offsets that balance are the maximum of a concave function.
+    With more than two classes, the bounds are on ``sum_j q_ij`` of each example. This sum then
+    follows from the soft minimum of the example's margins, and a softmax divides it among the
+    classes; the balancing offsets maximise a concave function.
 
     Parameters
     ----------
     upper : ndarray of shape (n_examples,)
-        Largest weights of the examples, in proportion to their sample weights.
+        Upper bounds of the examples, in proportion to their sample weights.
     """
 
     upper: Array
@@ -460,7 +458,7 @@ class CappedSoftmax(Response):
     def _weights(
         self, rows: Rows, q: Array, worst: float, soft: float, offsets: Array, mu: float
     ) -> Weights:
-        # the prior of an example is its bound over a number, which counts as if it moved margins
+        # the prior is proportional to the bounds; the factor acts as a shift of the margins
         of_example = np.broadcast_to(rows.prior, rows.shape).flat[0] * (rows.n_rows / len(q))
         soft += mu * float(np.log(self.upper[0] / of_example))
         log_risk = -soft / mu if mu > 0.0 else -soft
@@ -470,7 +468,7 @@ class CappedSoftmax(Response):
     def _of_many_classes(self, rows: Rows, margins: Array, mu: float) -> Weights:
         k, spread = rows.n_classes, float(np.ptp(margins[np.isfinite(margins)])) or 1.0
         smoothing = [max(mu, LEAST_SMOOTHING * spread)]
-        if mu < smoothing[0]:  # the best weights without smoothing have no formula
+        if mu < smoothing[0]:  # without smoothing there is no closed form
             smoothing = [0.1**i * spread for i in range(1, 10)]
 
         def at(beta: Array) -> tuple[Array, tuple[Array, _Group]]:
@@ -507,10 +505,10 @@ class CappedSoftmax(Response):
 
 
 def _of_group(margins: Array, upper: Array, mass: float, mu: float) -> _Group:
-    """The response on rows whose weights sum up to ``mass``, which the bounds allow.
+    """The response on rows with ``sum(q) = mass``, which the bounds allow.
 
-    Going from the worst row to better ones, the first is looked for that would not exceed its bound
-    if it and all after it shared what is left in proportion to their exponentials.
+    In the order of margins, find the first row that would not exceed its bound if it and all later
+    rows shared the remaining mass in proportion to their exponentials.
     """
     order, left, last = worst_first(margins, upper, mass)
     m, c = margins[order], upper[order]
@@ -541,16 +539,16 @@ def _of_group(margins: Array, upper: Array, mass: float, mu: float) -> _Group:
 
 
 def worst_first(margins: Array, upper: Array, mass: float) -> tuple[Array, Array, int]:
-    """Rows in the order of their margins, as far as a mass goes that the worst have first.
+    """Rows sorted by margin, as far as their upper bounds sum to ``mass``.
 
     Returns
     -------
     order : ndarray of shape (n,)
-        Sorted up to the one after ``last`` and further; those after it have no smaller margins.
+        Sorted at least up to the row after ``last``; later rows have no smaller margins.
     left : ndarray of shape (n,)
-        What of the mass is left for each of these, once those before it have their bounds.
+        Remaining mass at each of these rows, when all earlier rows are at their bounds.
     last : int
-        Index, in this order, of the last one for which something is left.
+        Index, in this order, of the last row with remaining mass.
     """
     order = np.arange(len(margins))
     enough = int(min(mass / float(upper.min()) + 3.0, len(order)))  # rows, whatever their bounds

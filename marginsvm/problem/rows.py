@@ -24,7 +24,7 @@ from marginsvm._rounding import FEW, at_least
 from marginsvm._typing import Array
 from marginsvm.problem.intercepts import cycle_offsets, min_cycle
 
-# Excess of a share over the largest that the classes allow (relative to it): rounding of both.
+# Relative excess of nu over its largest feasible value that counts as rounding.
 ROUNDED_SHARE = 1e-12
 
 
@@ -32,9 +32,9 @@ class Rows(ABC):
     """The rows of a labelled data set, as two linear maps; they are never formed as a matrix.
 
     ``margins(F)`` maps the scores F of a predictor on all examples to the margins of the rows.
-    ``adjoint(q)``, the adjoint map, takes weights on the rows to coefficients on the examples.
-    ``rows[index]`` are those of some examples. A *flat index* of a row is its index in the
-    flattened array of margins.
+    ``adjoint(q)``, the adjoint map, takes dual variables of the rows to coefficients of the
+    examples. ``rows[index]`` are the rows of some examples. A *flat index* of a row is its index in
+    the flattened array of margins.
 
     Parameters
     ----------
@@ -42,8 +42,8 @@ class Rows(ABC):
         Class of each example, in ``0..n_classes-1``.
     n_classes : int
     balanced : bool
-        Whether there is an unpenalised intercept: only balanced weights are feasible then, those
-        with ``adjoint(q).sum(axis=0) == 0``.
+        Whether there is an unpenalised intercept: dual variables q then satisfy the equality
+        constraint ``adjoint(q).sum(axis=0) == 0``.
     weights : ndarray of shape (n_examples,) or None
         Sample weights, to which ``prior`` is proportional; None: they are all equal.
     """
@@ -71,7 +71,7 @@ class Rows(ABC):
     @property
     @abstractmethod
     def shape(self) -> tuple[int, ...]:
-        """Shape of margins and of weights on the rows."""
+        """Shape of margins and of dual variables."""
 
     @property
     @abstractmethod
@@ -79,7 +79,7 @@ class Rows(ABC):
 
     @property
     def score_shape(self) -> tuple[int, ...]:
-        """Shape of scores, and of coefficients on the examples."""
+        """Shape of scores, and of coefficients of the examples."""
         return self.shape
 
     @property
@@ -127,7 +127,7 @@ class Rows(ABC):
 
     @abstractmethod
     def adjoint(self, q: Array) -> Array:
-        """Coefficients on the examples from weights on their rows."""
+        """Coefficients of the examples from dual variables of their rows."""
 
     @abstractmethod
     def locate(self, row_ids: Array) -> tuple[Array, Array]:
@@ -170,8 +170,8 @@ class Rows(ABC):
         return self._reduced(np.add, values, 0.0)
 
     def group_products(self, q: Array, X: Any) -> Array:
-        """``q' X`` over the examples of each group, of a Matrix X, of shape (k, k, d); of weights
-        without groups, ``V' X`` for their coefficients V. See ``sum_of_groups``.
+        """``q' X`` over the examples of each group, of shape (k, k, d); without groups, ``V' X``
+        for the coefficients V. See ``sum_of_groups``.
         """
         if not self.balanced:
             return X.adjoint(self.adjoint(q).astype(X.dtype, copy=False))
@@ -187,7 +187,7 @@ class Rows(ABC):
         return products
 
     def sum_of_groups(self, products: Array, factors: Array) -> Array:
-        """``V' X`` of weights of which those of each group are multiplied by a factor.
+        """``V' X`` after multiplying the dual variables of each group by a factor.
 
         Parameters
         ----------
@@ -322,14 +322,14 @@ class OutputRows(BinaryRows):
     Parameters
     ----------
     intervals : Intervals
-        Where their scores are to lie.
+        Intervals for the scores.
     weights : ndarray of shape (n_examples,) or None
         Sample weights; None: they are all equal.
     balanced : bool
-        Whether each output has an intercept of its own, which is not penalised: the weights of its
-        rows, which have either sign, then sum to 0.
+        Whether each output has an unpenalised intercept: the (signed) dual variables of its rows
+        then sum to 0.
     origin : float or ndarray of shape (n_outputs,)
-        What was subtracted from the ends of the intervals, and is added to the intercept.
+        Subtracted from the ends of the intervals, and added to the intercept.
     scales : float or ndarray of shape (n_outputs,) or None
         Units of the outputs, relative to the largest one, if outputs are separate problems, each
         with a norm of its own. None: one norm of all outputs is minimised.
@@ -396,7 +396,7 @@ class OutputRows(BinaryRows):
         return np.asarray(0.5 * low + 0.5 * high)
 
     def score_offsets(self, beta: Array) -> Array | float:
-        """Intercepts of the outputs, with what was subtracted from the intervals."""
+        """Intercepts of the outputs, plus ``origin``."""
         return beta + self.origin if self.balanced else 0.0
 
 
@@ -409,7 +409,7 @@ class Intervals:
     low, high : ndarray of shape (n_examples,) or (n_examples, n_outputs)
         Their ends; -inf and inf where there is none.
     rounded : bool
-        Whether some end is not the one that was asked for, which proofs allow for.
+        Whether some end is rounded, which proofs allow for.
     """
 
     low: Array
@@ -429,7 +429,7 @@ class Intervals:
         return float(excess.max(initial=0.0)) * (1.0 + FEW)
 
     def admissible(self, alpha: Array) -> Array:
-        """Weights without those that belong to infinite ends, which are due to rounding."""
+        """Alpha, set to 0 at infinite ends, where it is not 0 by rounding only."""
         end = np.where(alpha > 0, self.low, self.high)
         return np.where(np.isfinite(end), alpha, 0.0)
 
@@ -443,7 +443,7 @@ class Intervals:
         return Intervals(*ends, self.rounded or not exact)
 
     def moved(self, low: float | Array, high: float | Array) -> Intervals:
-        """Numbers, one for each output, added to the ends."""
+        """The intervals with numbers, one for each output, added to their ends."""
         ends, exact = (self.low + low, self.high + high), True
         for new, old, shift in zip(ends, (self.low, self.high), (low, high), strict=True):
             finite = np.isfinite(new)
@@ -461,13 +461,13 @@ class Intervals:
 
 
 def output_rows(rows: Rows) -> OutputRows:
-    """The same rows, known to be those of a problem whose scores are to lie in intervals."""
+    """The rows, cast to those of intervals."""
     assert isinstance(rows, OutputRows)
     return rows
 
 
 def intervals_of(rows: Rows) -> Intervals:
-    """Where the scores of rows of outputs are to lie; margins of labels in ``[1, inf)``."""
+    """Intervals for the scores of outputs; for labels, ``[1, inf)`` for margins."""
     if isinstance(rows, OutputRows):
         return rows.intervals
     return Intervals(np.ones(rows.shape), np.full(rows.shape, np.inf))
@@ -482,17 +482,17 @@ def make_rows(
 
 
 def share_caps(rows: Rows, nu: float) -> Array:
-    """Upper bounds of weights that sum to 1 and leave to a share nu of the examples, or to more.
+    """Upper bounds ``m_i / (nu sum m)`` of dual variables that sum to 1, as in nu-SVC.
 
-    The least average of margins by such weights is the mean of the worst share, where the margin of
-    an example is its smallest of all classes. With an unpenalised intercept, the rows of each class
-    have as much weight as those held against it.
+    The least average of margins under these bounds is the mean of the worst share nu (the
+    conditional value-at-risk), where the margin of an example is its smallest over classes. With an
+    unpenalised intercept, alpha also satisfies the equality constraint of each class.
 
     Raises
     ------
     ValueError
-        If the examples of a class outweigh the others, so that these have too little weight to be
-        half of what balanced weights sum to.
+        If a class outweighs the others: their upper bounds sum to less than 1/2, which the equality
+        constraint asks of them.
 
     References
     ----------

@@ -1,7 +1,7 @@
-"""Passes over blocks in some threads, each of whose products runs on one thread of BLAS.
+"""Passes over blocks in several threads, each with BLAS on one thread.
 
 BLAS wakes its threads for every block, which costs more than the block; a few threads of ours, each
-with products on one thread, reach the memory's speed. Sums do not depend on their number, either.
+with BLAS on one, reach the memory's bandwidth. Nor do sums depend on their number.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _set(numbers: list[int]) -> None:
 
 
 def _after_fork() -> None:
-    """In a forked child, no pass of another thread will ever end."""
+    """A forked child has no other threads: reset the counts and the pool."""
     global _inside
     _pools.clear()  # their threads are the parent's
     if _inside:
@@ -92,8 +92,8 @@ if hasattr(os, "register_at_fork"):  # while the lock is held, no limits are hal
 def ordered_map(work: Callable[[T], R], parts: Sequence[T]) -> list[R]:
     """Results of ``work`` in the order of ``parts``, whatever the number of threads.
 
-    This thread and some helpers each take the next part that is left. Helpers that have not begun
-    when none is left are cancelled, so that work within work cannot wait for itself.
+    This thread and the pool's each take the next part. Tasks of the pool that have not begun when
+    no part remains are cancelled, so that nested calls cannot deadlock.
     """
     results: list[Any] = [None] * len(parts)
     todo = deque(range(len(parts)))
