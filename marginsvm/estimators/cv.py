@@ -1,4 +1,4 @@
-"""MaxMarginClassifierCV: the soft margin whose C, and gamma, held-out examples choose."""
+"""MaxMarginClassifierCV: a soft margin with C and gamma chosen by cross-validation."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ SHARED = (
     "cache_size",
 )  # fmt: skip
 OWN = ("tol", "max_iter", "verbose")
-# Relative gap at which the fits of folds end, unless that of the fit to all examples is larger.
-# Slacks, and with them margins, are then off by a few per cent of the root mean square of the
-# slacks, at most. Of n held-out examples, those so near the boundary change sides in both
-# directions, which changes the score by less than its sampling error, a multiple of 1 / sqrt(n).
+# Relative gap of the fits in folds, unless that of the fit to all examples is larger. The error of
+# slacks and margins is then at most a few per cent of the root mean square slack. The few held-out
+# examples that near the boundary change sides in both directions, which changes the score by less
+# than its sampling error, a multiple of 1 / sqrt(n).
 FOLD_GAP = 1e-3
 MAX_EXAMPLES = 9000  # whose kernel matrix, with a copy of a part, takes 1 GB
 
@@ -75,43 +75,40 @@ class MaxMarginClassifierCV(
 ):
     """Soft margin with the C and gamma that score best in cross-validation, and a certificate.
 
-    In each fold, soft margins are fitted from small C to large, each from the last solution, and
-    scored on the held-out examples. The model is that of :class:`MaxMarginClassifier` with the best
-    C on all examples. Folds share a kernel matrix for each gamma, of up to 9,000 examples.
+    In each fold, soft margins are fitted for ascending C with warm starts, and scored on the
+    held-out examples. The model is :class:`MaxMarginClassifier` with the best C on all examples.
+    Folds share a kernel matrix for each gamma (up to 9,000 examples).
 
     Parameters
     ----------
     loss : {"squared_hinge", "hinge"}
-        Slack costs C times its square or its size, see :class:`MaxMarginClassifier`.
+        As in :class:`MaxMarginClassifier`.
     Cs : int or array-like of shape (n_Cs,)
-        Values of C, or their number (dimensionless), in geometric progression from ``max(1e-3, 1 /
-        (2 n)) / r^2`` to ``1e6 / r^2``, r being the root mean square distance of an example from
-        the mean (without an intercept, from 0).
+        Values of C (dimensionless), or their number, from ``max(1e-3, 1 / (2 n)) / r^2`` to ``1e6 /
+        r^2``; r: root mean square distance to the mean (without an intercept, to 0).
     gammas : array-like of shape (n_gammas,)
-        Values of gamma, chosen together with C (units as there). None: ``gamma``.
+        Values of gamma (units as there), chosen with C. None: ``gamma``.
     cv : int, cross-validation generator or iterable of (train, test)
         Folds, as in GridSearchCV; None: five.
     scoring : str or callable
-        As in GridSearchCV; None: accuracy. With a kernel, a scorer gets a precomputed kernel
-        matrix.
+        As in GridSearchCV; None: accuracy. With a kernel, scorers get a kernel matrix.
     tol : float
-        Relative gap of the model (dimensionless). Fits in folds end at 1e-3 (or ``tol``, if
-        larger).
+        Relative gap of the model (dimensionless); in folds, 1e-3 (or ``tol``, if larger).
     max_iter : int
         Largest number of iterations of a fit.
     n_jobs : int
-        Folds fitted at the same time, as in joblib.
+        Folds fitted in parallel, as in joblib.
     refit : bool
-        Whether to fit all examples with the best C. If not, there is no model.
+        Whether to fit the model. If not, there are only scores.
     verbose : bool or int
-        Print the bounds of the fit to all examples after iterations 1, 2, 4, 8 and so on.
+        Print the model's bounds after iterations 1, 2, 4, 8 and so on.
 
     Attributes
     ----------
     C_ : float
-        C of best mean score; of several, the smallest (dimensionless), with the smallest gamma.
+        C of the best mean score (dimensionless); ties: the smallest, with the smallest gamma.
     gamma_, gammas_ : float, and ndarray of shape (n_gammas,)
-        With ``gammas``: the best one, and all, ascending (units of the kernel's).
+        With ``gammas``: the best one, and all, ascending (units of the kernel).
     Cs_ : ndarray of shape (n_Cs,), or with gammas (n_gammas, n_Cs)
         Values of C, ascending (dimensionless).
     scores_ : ndarray of shape (n_folds, n_Cs), or with gammas (n_folds, n_gammas, n_Cs)
@@ -119,9 +116,9 @@ class MaxMarginClassifierCV(
     best_score_ : float
         Mean score of ``C_`` (units of the score; accuracy: dimensionless).
     fold_gaps_ : ndarray of shape (n_folds, n_Cs), or with gammas (n_folds, n_gammas, n_Cs)
-        Relative gaps of the fits in folds, as the solver computes them: these are not proved.
+        Relative gaps of the fits in folds, as computed by the solver, not proved.
     best_estimator_ : MaxMarginClassifier
-        The fit to all examples, from which the other attributes are taken.
+        The model.
     margin_ : float
         Certified lower bound on the soft margin with ``C_`` (units of X).
     support_, n_support_ : ndarray of shape (n_support,), and of shape (n_classes,)
@@ -195,12 +192,12 @@ class MaxMarginClassifierCV(
         ValueError
             If the data or a parameter cannot be used; the message says what to do.
         """
-        from sklearn.model_selection import check_cv  # takes a tenth of a second
+        from sklearn.model_selection import check_cv  # slow import
 
         _raise_for_params(params, self, "fit")
         refuse_foreign(type(self).__name__, X)
         best = MaxMarginClassifier(**{name: getattr(self, name) for name in SHARED})
-        training = training_data(best, X, y, sample_weight)  # all that can be wrong with the data
+        training = training_data(best, X, y, sample_weight)  # validates the data
         # as arrays, with examples of weight 0
         things, floats, weight = as_objects(self.kernel, X), [np.float64, np.float32], None
         Z = check_array(X, accept_sparse="csr", dtype=floats) if things is None else things
@@ -280,7 +277,7 @@ class MaxMarginClassifierCV(
         return float(get_scorer(self.scoring or "accuracy")(self, X, y, **score_params))
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Who takes which metadata: the splitter and the scorer, as in LogisticRegressionCV.
+        """Route metadata to the splitter and the scorer, as in LogisticRegressionCV.
 
         Returns
         -------
@@ -299,7 +296,7 @@ class MaxMarginClassifierCV(
 
 
 def _check_folds(parts: list[Array], y: Array, weight: Array | None) -> None:
-    """Refuse folds whose training part is of one class, before any of them is fitted."""
+    """Refuse folds with a training part of one class, before any fit."""
     counted = np.ones(len(y), bool) if weight is None else weight > 0.0
     for i, train in enumerate(parts):
         labels = np.unique(y[train][counted[train]]).tolist()
@@ -316,7 +313,7 @@ def _check_folds(parts: list[Array], y: Array, weight: Array | None) -> None:
 def _solved(
     model: MaxMarginClassifier, X: Any, y: Array, weight: Array | None, Cs: Array
 ) -> Iterator[tuple[MaxMarginClassifier, float]]:
-    """The model for each C in turn, from the last alpha, and its gap; nothing is proved."""
+    """The model for each C in turn, warm-started, and its gap as the solver computes it."""
     algorithm, training = model._algorithm(), training_data(model, X, y, weight)
     problem, alpha = training.problem(algorithm.requires), None
     for C in Cs:

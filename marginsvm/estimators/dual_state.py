@@ -1,6 +1,6 @@
-"""DualStateMixin: a scikit-learn estimator around an algorithm, which it plays and publishes.
+"""DualStateMixin: a scikit-learn estimator around an algorithm.
 
-Nothing here depends on whether scikit-learn has callbacks: a fit without any is the same.
+Fits without callbacks do not depend on whether scikit-learn has these.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ try:
 except ModuleNotFoundError:
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """What :class:`DualStateMixin` uses of scikit-learn's mixin, without callbacks."""
+        """Replaces scikit-learn's mixin where it has none; without callbacks."""
 
         def set_callbacks(self, *callbacks: Any) -> Any:
             """Refuse callbacks; without any, return the estimator as it is."""
@@ -65,17 +65,17 @@ except ModuleNotFoundError:
         return wraps(method)(lambda *args, **kwargs: method(*args, **kwargs))
 
 
-# Part of the published gap, or less, that rounds leave where most of it is rounding; and relative
-# gap from which on bounds are not worth accepting.
+# If the gap before rounding is at most this part of the published gap, rounding dominates; and the
+# relative gap above which bounds are not worth accepting.
 ROUNDING_SHARE, WORTHLESS = 0.5, 0.5
-SIMILAR = 10.0  # factor between the spreads of two features up to which their units are similar
+SIMILAR = 10.0  # largest ratio of the spreads of two features in similar units
 UNFINISHED = ("max_iter", "no_margin", "infeasible", "stalled")
 
 
 class DualState(CallbackSupportMixin):
-    """A fit of validated data: its dual state, from which a later fit may continue, and results.
+    """Fits of validated data with a dual state for warm starts, and their results.
 
-    What classifiers, regressors and detectors of outliers share.
+    The common base of classifiers, regressors and outlier detectors.
     """
 
     _fitted: ClassVar[type[Fitted]] = Fitted
@@ -93,10 +93,10 @@ class DualState(CallbackSupportMixin):
     def _advice(
         self, algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress
     ) -> str:
-        """What helps where a fit did not reach its goal, in sentences."""
+        """Advice for a fit that did not reach its goal, in sentences."""
 
     def _own_results(self, fitted: Any) -> dict[str, Any]:
-        """Fitted attributes of this estimator alone, such as counts that its paper bounds."""
+        """Fitted attributes of this estimator alone, such as the number of mistakes."""
         return {}
 
     @with_callbacks
@@ -117,7 +117,7 @@ class DualState(CallbackSupportMixin):
                     )
 
                 def follow(progress: Progress) -> bool:
-                    """Take note of a round; returning True stops the fit."""
+                    """Record an iteration; returning True stops the fit."""
                     nonlocal last, played
                     n, before = progress.n_iter, played
                     last, played = progress, n
@@ -155,7 +155,7 @@ class DualState(CallbackSupportMixin):
     def _resume(
         self, algorithm: Algorithm, problem: KernelMatrixAdapter, classes: Array | None
     ) -> Progress | None:
-        """Progress of the previous fit; None to begin anew: there is none, or of other rows."""
+        """Progress of the previous fit; None (a cold start): there is none, or of other rows."""
         last: Progress | None = getattr(self, "_progress", None)
         if not self.warm_start or last is None:
             return None
@@ -172,7 +172,7 @@ class DualState(CallbackSupportMixin):
                 "warm_start=True continues the previous fit, but this data has another shape, "
                 "other classes, intervals or values; fit a clone, or set warm_start=False"
             )
-        # slack, radius or mean differ, and with them all bounds; or the examples, by little
+        # C, radius or mean differ, and with them all bounds; or the examples, slightly
         return begin(algorithm, problem, last) if last.has_weights_of(problem) else None
 
     def _results(self, fitted: Fitted, status: str) -> dict[str, Any]:
@@ -196,9 +196,9 @@ _shown: set[tuple[str, str, int]] = set()
 
 
 def _warn_once(text: str, stacklevel: int) -> None:
-    """Warn of a text once at each place, unless the filters ask for more or for less.
+    """Warn once at each place, unless the filters say otherwise.
 
-    That is Python's default. But Python forgets what it has shown when filters are set, and
+    That is Python's default, but Python forgets shown warnings when filters are set, and
     scikit-learn sets them before each fit of a search.
     """
     frame = sys._getframe(stacklevel - 1)
@@ -219,10 +219,10 @@ def _warn_once(text: str, stacklevel: int) -> None:
 
 
 class DualStateMixin(StatesMargin, PredictorMixin, FitsBlocks, DualState, ClassifierMixin):
-    """A scikit-learn classifier around an algorithm: it validates, plays and publishes.
+    """A scikit-learn classifier around an algorithm: validation, fit and fitted attributes.
 
-    The estimator of an algorithm returns it from ``_algorithm()``, as a value that holds the
-    estimator's parameters, see ``marginsvm.fit.Algorithm``.
+    A subclass returns its algorithm, with the estimator's parameters, from ``_algorithm()``; see
+    ``marginsvm.fit.Algorithm``.
 
     Examples
     --------
@@ -261,17 +261,17 @@ class DualStateMixin(StatesMargin, PredictorMixin, FitsBlocks, DualState, Classi
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Play rounds until the margin is certified.
+        """Iterate until the margin is certified.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Training data, or the kernel matrix of shape (n_samples, n_samples) if
-            ``kernel="precomputed"``. float32 stays float32; a memory map stays one. A map of
-            whole numbers or of half precision is read in blocks, as by ``fit_blocks``, by the
-            algorithms that can; others convert it as a whole. With scikit-learn's
-            ``array_api_dispatch``, an array of another library, such as torch: fits by passes
-            compute where it is, and fitted arrays are there.
+            ``kernel="precomputed"``. float32 stays float32, and a memory map stays one. Maps of
+            integers or half precision are read in blocks, as by ``fit_blocks``, where the
+            algorithm supports it, else converted. With scikit-learn's ``array_api_dispatch``, also
+            an array of another library, such as torch: fits by passes compute on its device, and
+            fitted arrays are there.
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -287,8 +287,8 @@ class DualStateMixin(StatesMargin, PredictorMixin, FitsBlocks, DualState, Classi
         ValueError
             If the data or a parameter cannot be used; the message says what to do.
         KeyboardInterrupt
-            After the round that was interrupted, or at once on a second interrupt. The best model
-            so far is kept, and a fit with ``warm_start=True`` continues from there.
+            After the current iteration, or at once on a second interrupt. The best model so far is
+            kept, and a fit with ``warm_start=True`` continues from there.
         """
         blocks = blocks_of_map(self, X, y, sample_weight) if rows_in_part(X) else None
         if blocks is not None:
@@ -344,8 +344,8 @@ class DualStateMixin(StatesMargin, PredictorMixin, FitsBlocks, DualState, Classi
             if not kernel:
                 text += ": check_separability may decide it, and features in similar units help"
             return f"{text}. {model}{softer}."
-        # most of the gap is rounding where the bounds of rounds, which allow for none, are within
-        # the tolerance, or far nearer to each other than the published ones
+        # rounding dominates where the bounds before rounding are within the tolerance, or far
+        # closer than the published ones
         of_rounds = relative_gap(*(self.history_[name][-1] for name in ("margin", "margin_bound")))
         hidden = of_rounds <= max(self.tol, ROUNDING_SHARE * self.gap_)
         if not (hidden or stalled):

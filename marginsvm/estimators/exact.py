@@ -1,7 +1,7 @@
-"""Exact fits: the quadratic program of a problem is solved, and what is published is proved.
+"""Exact fits: solve the quadratic program of a problem, and prove the published bounds.
 
-The program counts margins of several classes between two scores, the problem's rows divide that by
-``sqrt(2)``: alpha of the program is ``2 alpha`` there.
+With several classes, margins of the program are differences of two scores; the problem's rows
+divide these by ``sqrt(2)``, so that alpha of the program is ``2 alpha`` there.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ LOOSE, LOOSE_ITERATIONS, DEAR = 1e-2, 50, 1e4
 # The least soft margin (in radii) that stands for a limit: of features, of many, of kernels.
 LEAST, LEAST_OF_MANY, LEAST_OF_KERNEL = 1e-6, 1e-4, 1e-5
 MANY = 2000  # coefficients
-IDLE = 10  # iterations that bring bounds no nearer, after which more would not either
-TINY = 1e-11  # weights, relative to the largest, that interior points leave
+IDLE = 10  # iterations without progress after which a fit is stalled
+TINY = 1e-11  # alpha, relative to the largest, that interior points leave at bounds
 WORDS = (
     "the limit of the soft margins of the squared hinge loss as C grows, with nearly the least sum "
     "of squared slacks"
@@ -77,7 +77,7 @@ def intercepts(qp: QuadraticProgram, f: Array) -> Array:
 
 
 def of_few_examples(examples: Any, w: Array) -> Array:
-    """Coefficients of the same predictor on independent examples: large ones may cancel."""
+    """Coefficients of a predictor on linearly independent examples, so that none cancel."""
     few = np.flatnonzero(w.any(axis=0))
     if not 0 < len(few) <= MANY:
         return w
@@ -93,7 +93,7 @@ def of_few_examples(examples: Any, w: Array) -> Array:
 
 @dataclass(frozen=True)
 class Exact(Algorithm):
-    """The exact solver, as what proves its bounds sees it; :func:`solved` runs it.
+    """The exact solver as an :class:`Algorithm`, for proofs of its bounds; see :func:`solved`.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class Exact(Algorithm):
         return tuple(Point() for _ in programs_of(problem))
 
     def continued(self, problem: KernelMatrixAdapter, before: Progress) -> State | None:
-        """Alpha of another C, in units of another radius."""
+        """A warm start from another C, in units of another radius."""
         if isinstance(problem.rows, OutputRows) or np.isinf(before.C) != np.isinf(problem.C):
             return None
         (point,) = before.state
@@ -123,11 +123,11 @@ class Exact(Algorithm):
         return tuple(solved(self, problem, Stopping(tol=self.tol)).progress.state)
 
     def tol_of(self, qp: QuadraticProgram, tol: float) -> float:
-        """Gap that a solver is to reach, for one of ``tol``."""
+        """The solver's tolerance for a published gap of ``tol``."""
         return tol
 
     def candidates(self, problem: KernelMatrixAdapter, state: State) -> tuple[Candidate, Candidate]:
-        """What a warm start knows other data by."""
+        """Vectors by which a warm start recognises other data."""
         parts = zip(programs_of(problem), state, strict=True)
         if isinstance(problem.rows, OutputRows):
             u = np.hstack([qp.coefficients(point.alpha) for qp, point in parts])
@@ -138,7 +138,7 @@ class Exact(Algorithm):
         return found, found
 
     def confirmed(self, problem: KernelMatrixAdapter, progress: Progress) -> Confirmed:
-        """What the points prove."""
+        """Prove bounds from the points."""
         programs, state = programs_of(problem), progress.state
         if isinstance(problem.rows, OutputRows):
             alphas = [point.alpha for point in state]
@@ -157,7 +157,7 @@ class Exact(Algorithm):
         predictor, weights = proofs.published(qp, point.w, intercepts(qp, point.f)), alpha
         w = qp.coefficients(alpha).T
         if qp.examples.d is None and np.any(point.w[:, ~w.any(axis=0)]):
-            # of the examples with weight alone, if as good
+            # of the support vectors alone, if as good
             f = qp.best_f(qp.examples.scores(w), point.f)
             other = proofs.published(qp, w, intercepts(qp, f))
             if proofs.with_weights(qp, other, alpha).gap <= self.tol:
@@ -177,12 +177,12 @@ class Exact(Algorithm):
     def model(
         self, problem: KernelMatrixAdapter, qp: QuadraticProgram
     ) -> tuple[Array, Array, Array, str]:
-        """Of a problem that nothing separates: w, f, alpha, and what they are in words.
+        """The model of an inseparable problem: w, f and alpha, and their description.
 
-        They are of a soft margin with a large C: nearly the least sum of squared slacks. The larger
-        C, the smaller are the features that count beside others in larger units, and the fewer
-        digits are left. Alpha that is the same on all of n rows shows that the soft margin is
-        ``1 / sqrt(2 C n)`` at least; C is such that this is the smallest one that is found quickly.
+        It is a soft margin with a large C: nearly the least sum of squared slacks. The larger C,
+        the smaller the features that still matter next to others in larger units, and the worse the
+        conditioning. Constant alpha on n rows shows that the soft margin is at least ``1 / sqrt(2 C
+        n)``; C is chosen so that this is the smallest margin found quickly.
         """
         if "limit" not in problem.models:
             least = LEAST if problem.design is not None else LEAST_OF_KERNEL
@@ -208,12 +208,12 @@ def solved(
     on_round: OnRound | None = None,
     resume: Progress | None = None,
 ) -> Outcome:
-    """Solve the programs of a problem, and prove what is published.
+    """Solve the programs of a problem, and prove the published bounds.
 
     Parameters
     ----------
     algorithm, problem, stopping, on_round, resume
-        As of :func:`marginsvm.fit.play`; rounds are iterations of the solver.
+        As in :func:`marginsvm.fit.play`; a round is an iteration of the solver.
 
     Raises
     ------
@@ -234,7 +234,7 @@ def solved(
         confirmed, left = fit.progress.confirmed, stopping.max_iter - fit.progress.n_iter
         again = not (fit.status or qp.by_margins) and found.gap <= fit.tol and left > 0
         if again and confirmed is not None:
-            # what scores round costs much at the ends of a tube: off them by twice as much
+            # rounding of scores is costly at the ends of a hard tube: shrink it by twice that
             published = confirmed.proofs[part].predictor
             b = published.f[: qp.n_intercepts] if qp.intercept else np.zeros(1)
             values = qp.differences(qp.examples.scores(published.w) + b)
@@ -259,11 +259,11 @@ class Monitored:
     Attributes
     ----------
     part : int
-        The program that is solved, of one for each output.
+        Index of the current program (one for each output).
     tol : float
-        Gap that its solver is to reach; a tenth of it, ``left`` times more, if a proof falls short.
+        The solver's tolerance, divided by ten, up to ``left`` times, if a proof falls short.
     next_proof : int
-        Iteration before which it is not tried again to prove that nothing separates.
+        Iteration of the next attempt to prove inseparability.
     status : str
         Why the fit ends, once it does.
     """
@@ -285,7 +285,7 @@ class Monitored:
         self.part, self.tol, self.left, self.next_proof = 0, stopping.tol, 2, 0
 
     def __call__(self, now: SolverProgress) -> float | None:
-        """Note an iteration; the tolerance to go on with, or None."""
+        """Record an iteration; return the tolerance to continue with, or None to stop."""
         if self.on_round is not None:  # only a caller that follows can keep what was found
             let_interrupts_through()
         self.points[self.part] = Point(now.w, now.f, now.alpha)
@@ -323,17 +323,17 @@ class Monitored:
         return None if self.status else answer
 
     def smaller(self, *, stop: bool = False) -> float | None:
-        """A tenth of the tolerance, some times; then None."""
+        """A tenth of the tolerance, ``left`` times; then None."""
         self.left, self.tol = self.left - 1, 0.1 * self.tol
         return None if stop or self.left < 0 else self.tol
 
     @cached_property
     def equal_examples(self) -> Array | None:
-        """Weights on two equal examples of different classes, which nothing separates."""
+        """Alpha on two equal examples of different classes: a proof of inseparability."""
         return proofs.equal_examples(self.programs[0])
 
     def bounds(self, qp: QuadraticProgram) -> tuple[float, float]:
-        """Bounds on the margin (in radii), which are one over norms."""
+        """Bounds on the margin, the inverse of a norm (in radii)."""
         unit = self.problem.rows.unit
         P, D = self.values[0]
         if qp.game:
@@ -346,7 +346,7 @@ class Monitored:
         return float(lower), float(upper)
 
     def proved(self, *, ended: bool = False) -> str | None:
-        """Prove what would be published; the status if that ends the fit."""
+        """Prove the current bounds; return the status if the fit ends."""
         examples, points = self.problem.examples, self.points
         kernel = examples.d is None and isinstance(self.problem.rows, OutputRows)
         for few in (False, True)[: 1 + kernel]:
@@ -383,38 +383,29 @@ class MaxMarginClassifier(
     """Maximum-margin classifier by the exact solver: the recommended estimator.
 
     It finds the linear or kernel classifier with the largest hard or soft margin, and proves how
-    close to the largest it is. If no classifier is without training errors, a hard margin ends with
-    a proof of that, a warning and a usable model; ``C < inf`` then gives a soft margin.
+    close to the largest it is. If the classes are not separable, a hard margin ends with a proof of
+    that, a warning and a usable model; ``C < inf`` then gives a soft margin.
 
     Parameters
     ----------
     loss : {"squared_hinge", "hinge"}
-        Slack costs C times its square or C times its size, as in
-        ``LinearSVC(loss="squared_hinge")`` and in SVC; several classes with ``"hinge"``: Crammer
-        and Singer's, as in ``LinearSVC(multi_class="crammer_singer")``. The intercept is not
-        penalised.
-    tol : float
-        Relative gap between the certified bounds at which the fit ends (dimensionless). If rounding
-        prevents it, the status is ``"stalled"``.
-    max_iter : int
-        Largest number of iterations of the solver, those before a warm start included.
+        Squared hinge, as in LinearSVC, or hinge, as in SVC (several classes: as in
+        ``LinearSVC(multi_class="crammer_singer")``).
     warm_start : bool
-        Continue the previous fit on the same data; the result is that of one longer fit up to
-        ``tol``. With another C, start at the previous solution.
+        Continue the previous fit: the result of one longer fit up to ``tol``. With another C, start
+        at the previous solution.
 
     Attributes
     ----------
     margin_ : float
-        Certified lower bound on the margin of this predictor, and so on the best margin: ``1 /
-        sqrt(2 P)`` with the objective P of a soft margin (units of X).
+        Certified lower bound on this predictor's margin (soft: ``1 / sqrt(2 P)``; units of X).
     support_, n_support_ : ndarray of shape (n_support,), and of shape (n_classes,)
         Indices of the support vectors; their number in each class. Linear predictors included.
     dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support)
         Coefficients of the support vectors. Linear: ``dual_coef_ @ X[support_]`` is ``coef_`` up to
-        the gap. (0 where ``monotonic_cst`` forbids its sign).
+        the gap (0 where ``monotonic_cst`` forbids its sign).
     nu_ : float
-        ``loss="hinge"``: the nu with which NuSVC has the same solution (dimensionless). The dual
-        variables that prove the bound are at most ``1 / (nu n)``.
+        ``loss="hinge"``: nu of the equivalent NuSVC (dimensionless).
 
     See Also
     --------
@@ -422,11 +413,10 @@ class MaxMarginClassifier(
 
     Notes
     -----
-    The objective of a soft margin, ``P = |w|^2 / 2 + C sum(loss)``, has its minimum between ``0.5 /
-    margin_bound_**2`` and ``0.5 / margin_**2``. The solver chooses among an active set, SMO, dual
-    coordinate descent, interior points and Newton's method; bounds depend on the published numbers
-    alone. If nothing separates the classes, the model of a hard margin is a soft margin with a
-    large C.
+    The minimum of ``P = |w|^2 / 2 + C sum(loss)`` lies between ``0.5 / margin_bound_**2`` and
+    ``0.5 / margin_**2``. The solver chooses among an active set, SMO, dual coordinate descent,
+    interior points and Newton's method. The model of inseparable classes with a hard margin is a
+    soft margin with a large C.
 
     References
     ----------
@@ -465,7 +455,7 @@ class MaxMarginClassifier(
         if self.kernel != "linear":
             return found
         alpha = proof.weights
-        if proof.qp.hard:  # nothing else is the combination of rows where these cancel
+        if proof.qp.hard:  # where rows cancel, only this is the combination of them
             alpha = fitted.bounds.model.coef * (proof.predictor.multiple / fitted.problem.rows.unit)
         c = proof.qp.coefficients(alpha)
         support = np.flatnonzero(c.any(axis=1))

@@ -1,4 +1,4 @@
-"""The training data of ``fit_blocks``: a source of blocks, validated by one pass over it."""
+"""Training data of ``fit_blocks``: a source of blocks, validated in one pass."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
 
 def blocks_of_map(estimator: Any, X: Any, y: Any, sample_weight: Any) -> ArrayBlocks | None:
-    """Blocks of a memory map that validation would convert, and so copy, as a whole; else None."""
+    """Blocks of a memory map that validation would copy as a whole; else None."""
     linear = ProblemSpec.of(estimator).kernel == "linear"
     if not linear or y is None or not estimator._algorithm().requires.by_passes:
         return None
     check_consistent_length(X, y)
     y = column_or_1d(y, warn=True)
-    if sample_weight is not None:  # a single number stands for that weight of every example
+    if sample_weight is not None:  # a scalar is the weight of every example
         sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
     from marginsvm.sources import ArrayBlocks  # and with it, readers that take long to import
 
@@ -57,8 +57,8 @@ class FitsBlocks:
     def fit_blocks(self, source: Any) -> Any:
         """Fit to blocks of examples that need not fit in memory together.
 
-        The rounds are those of ``fit`` on all blocks stacked below each other, but memory only
-        holds a few blocks and some numbers for each example. Linear predictors only.
+        The iterations are those of ``fit`` on the stacked blocks, but memory holds only a few
+        blocks and some numbers for each example. Linear predictors only.
 
         Parameters
         ----------
@@ -89,18 +89,18 @@ def source_data(estimator: Any, source: Any) -> TrainingData:
 
 
 class Seen(NamedTuple):
-    """What the first pass keeps of a block."""
+    """Results of the first pass for a block."""
 
     number: int
     y: Array
     weight: Array | None
     dtype: np.dtype
     features: dict[str, Any]  # number and names, as fitted attributes
-    alike: dict[str, Any]  # in what all blocks must agree
+    alike: dict[str, Any]  # equal for all blocks
 
 
 class Layout(NamedTuple):
-    """What all blocks are together: their sizes, those that are empty included, and matrices."""
+    """All blocks together: their sizes, empty ones included, and their matrices."""
 
     sizes: list[int]
     width: int
@@ -111,7 +111,7 @@ class Layout(NamedTuple):
 def block_data(
     estimator: Any, seen: Iterable[Seen], matrix: Callable[[Layout, Array], Blocks]
 ) -> TrainingData:
-    """Training data of what a pass has seen; ``matrix(layout, kept)`` are the examples."""
+    """Training data from the first pass; ``matrix(layout, kept)`` gives the examples."""
     spec, sizes, some = ProblemSpec.of(estimator), list[int](), list[Seen]()
     if spec.kernel != "linear":
         raise ValueError(

@@ -1,8 +1,8 @@
-"""The arguments of a fit: what X may be, and how examples, labels and weights are checked.
+"""Validation of the arguments of a fit: examples, labels and sample weights.
 
-X is an array or a CSR matrix, or else a memory map, objects for a kernel that is a function, or an
-array of another library. The last are taken with scikit-learn's ``array_api_dispatch`` only;
-without it, they are converted to NumPy as everything array-like is, or refused.
+X is an array, a CSR matrix, a memory map, objects for a callable kernel, or an array of another
+library. The last need scikit-learn's ``array_api_dispatch``; without it, they are converted to
+NumPy like everything array-like, or refused.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from marginsvm.problem.rows import Intervals
 
 try:
     from sklearn.utils._array_api import check_same_namespace
-except ImportError:  # scikit-learn before 1.9, where arrays that do not go together say less
+except ImportError:  # scikit-learn before 1.9
 
     def check_same_namespace(X: Any, estimator: Any, *, attribute: str, method: str) -> None:
         """Leave it to the arrays' library."""
@@ -34,8 +34,8 @@ except ImportError:  # scikit-learn before 1.9, where arrays that do not go toge
 
 CONVERT = "convert X to NumPy, as by X.cpu().numpy() for torch"
 CONVERTED_BYTES = 2**23  # size of a part of a memory map in float64
-# Side of the squares (0.5 MB in float64) in which a matrix and its mirror image are compared: two
-# of them stay in cache.
+# Side of the blocks (0.5 MB in float64) in which a matrix and its transpose are compared: two of
+# them stay in cache.
 SQUARE = 256
 
 
@@ -44,7 +44,7 @@ SQUARE = 256
 
 @dataclass(frozen=True)
 class Device:
-    """Where arrays are, and the library that they are used by.
+    """A device, and the library of arrays on it.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Device:
         return [getattr(self.xp, name) for name in names if hasattr(self.xp, name)]
 
     def put(self, array: Any) -> Any:
-        """An array here, wherever it was."""
+        """An array, moved to this device."""
         if self is HOST:
             return on_host(array)
         if is_foreign(array):
@@ -84,7 +84,7 @@ HOST = Device(np, "cpu")
 
 
 def place_of(X: Any) -> Device:
-    """Where an array lies that scikit-learn is to dispatch on; what is for NumPy is on the host."""
+    """Device of an array that scikit-learn dispatches on; else the host."""
     if not is_foreign(X):
         return HOST
     xp, dispatched, device = get_namespace_and_device(X)
@@ -92,7 +92,7 @@ def place_of(X: Any) -> Device:
 
 
 def refuse_foreign(name: str, X: Any) -> None:
-    """Refuse an array on a device, for what computes with NumPy alone.
+    """Refuse an array on a device, for code that needs NumPy.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def refuse_foreign(name: str, X: Any) -> None:
 
 
 def place_of_training(estimator: Any, spec: ProblemSpec, X: Any) -> Device:
-    """Where an estimator fits these examples.
+    """Device on which an estimator fits these examples.
 
     Raises
     ------
@@ -156,10 +156,9 @@ def _words(X: Any, place: Device) -> str:
 
 
 def rows_in_part(X: Any) -> int:
-    """Number of rows to be converted together of a memory map of integers or of half precision.
+    """Number of rows to convert at a time, for a memory map of integers or half precision; else 0.
 
-    Converted as a whole, as scikit-learn's validation does, a file of bytes would take eight times
-    its size in memory. 0: X is no such map.
+    scikit-learn's validation converts it as a whole: bytes take eight times their size in memory.
     """
     if not isinstance(X, np.memmap) or X.ndim != 2 or X.dtype.kind not in "biuf":
         return 0
@@ -169,9 +168,9 @@ def rows_in_part(X: Any) -> int:
 
 
 def as_objects(kernel: Any, X: Any) -> Array | None:
-    """Examples for a callable kernel that are no rows of numbers, such as strings, as an array.
+    """Objects for a callable kernel, such as strings, as an array.
 
-    None: the kernel is not callable, or the examples are rows of a matrix.
+    None: the kernel is not callable, or X is a matrix.
     """
     if not callable(kernel) or sp.issparse(X):
         return None
@@ -194,7 +193,7 @@ def validated(
     features : dict
         Fitted attributes: number and names of the features.
     signs : ndarray of shape (n_features,) or None
-        What ``monotonic_cst`` says of each feature: -1, 0 or 1; None: nothing of any.
+        ``monotonic_cst`` of each feature: -1, 0 or 1; None: no constraints.
     """
     if spec.monotonic_cst is not None and spec.kernel != "linear":
         raise ValueError(
@@ -205,7 +204,7 @@ def validated(
     if objects is not None:
         y = None if y is None else check_X_y(np.zeros((len(objects), 1)), y, **how)[1]
         return objects, y, {}, None
-    # scikit-learn sets attributes of a copy: the estimator stays as it was until a fit is done
+    # scikit-learn sets attributes of a copy: the estimator is unchanged until a fit is done
     copy = object.__new__(type(estimator))
     vars(copy).update(vars(estimator))
     check_exact(X)
@@ -221,7 +220,7 @@ def validated(
 
 
 def class_weighted(class_weight: Any, y: Array, weight: Array | None) -> Array | None:
-    """Weights of the examples times those of their classes; None: they are all 1.
+    """Sample weights times class weights; None: all are 1.
 
     Parameters
     ----------
@@ -284,9 +283,9 @@ def check_kernel_params(spec: ProblemSpec) -> None:
 
 
 def check_gram(K: Any, spec: ProblemSpec) -> None:
-    """Refuse a matrix that is no kernel matrix: sparse, not square, or not symmetric.
+    """Refuse a precomputed matrix that is sparse, not square or not symmetric.
 
-    With ``normalize=True`` also one of examples that have not been divided by their norms.
+    With ``normalize=True``, its diagonal must be 1.
     """
     if sp.issparse(K):
         raise TypeError("Sparse precomputed kernels are not supported: pass a dense matrix")
@@ -317,7 +316,7 @@ def check_gram(K: Any, spec: ProblemSpec) -> None:
 
 
 def given_intervals(bounds: Any, shape: tuple[int, ...]) -> Intervals:
-    """Intervals as the user gave them, one pair of ends for each value of y."""
+    """The user's intervals, one pair of ends for each value of y."""
     bounds = check_array(
         bounds, dtype=np.float64, ensure_all_finite=False, allow_nd=True, input_name="bounds"
     )

@@ -1,4 +1,4 @@
-"""Outlier detection by the exact solver: one class, held apart from the origin, with a proof."""
+"""Outlier detection by the exact solver: the one-class SVM with certified bounds."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class OneClass(Exact):
     """The exact solver for examples of one class."""
 
     def tol_of(self, qp: QuadraticProgram, tol: float) -> float:
-        """So small that ``offset_`` has as many digits as margins, where these cost little."""
+        """Small enough for ``offset_`` to be as accurate as margins, where that is cheap."""
         return 1e-5 * tol if qp.examples.n <= FEWEST else tol
 
     def model(
         self, problem: KernelMatrixAdapter, qp: QuadraticProgram
     ) -> tuple[Array, Array, Array, str]:
-        """No predictor: where none keeps the examples from the origin, all of them are alike."""
+        """The zero predictor: if the hull of the examples holds the origin, no margin exists."""
         alpha = np.zeros(qp.shape)
         return qp.rmatvec(alpha), np.zeros(qp.n_free), alpha, ""
 
@@ -57,15 +57,15 @@ class MaxMarginOutlierDetector(
 ):
     """Outlier detection by the exact solver: the problem of OneClassSVM, with a proof.
 
-    It finds the linear or kernel predictor of norm 1 with the largest mean of the smallest values
-    of a share ``nu`` of the examples, and proves how close to the largest it is. At most that share
-    are outliers, and at least that share are support vectors.
+    It finds the linear or kernel predictor of norm 1 for which the mean of the smallest values, on
+    a share ``nu`` of the examples, is largest, and proves how close to the largest it is. At most
+    that share are outliers, and at least that share are support vectors.
 
     Parameters
     ----------
     nu : float in (0, 1] or None
-        Share of the examples that may be outliers (dimensionless), as in OneClassSVM. None: none
-        is, as with ``nu = 1 / n_samples``.
+        Largest share of outliers (dimensionless), as in OneClassSVM. None: no outliers, as with
+        ``nu = 1 / n_samples``.
     kernel : str or callable
         As in OneClassSVM. ``"linear"`` only makes sense where X lies on one side of the origin.
     warm_start : bool
@@ -120,9 +120,9 @@ class MaxMarginOutlierDetector(
 
     Notes
     -----
-    For examples of weights m that sum to M, OneClassSVM minimises
-    ``|w|^2 / 2 - nu M rho + sum m max(0, rho - w.x)`` over w and rho, which is ``offset_``; its
-    least value is ``-(nu M margin)^2 / 2``, so that the margin bounds it from both sides.
+    With sample weights m of sum M, OneClassSVM minimises
+    ``|w|^2 / 2 - nu M rho + sum m max(0, rho - w.x)`` over w and rho (``offset_``). The minimum is
+    ``-(nu M margin)^2 / 2``, so that bounds on the margin are bounds on it.
 
     References
     ----------
@@ -150,7 +150,7 @@ class MaxMarginOutlierDetector(
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Play rounds until the predictor is certified.
+        """Iterate until the predictor is certified.
 
         Parameters
         ----------
@@ -172,7 +172,7 @@ class MaxMarginOutlierDetector(
         ValueError
             If the data or a parameter cannot be used; the message says what to do.
         KeyboardInterrupt
-            After the round that was interrupted. The best model so far is kept.
+            After the current iteration. The best model so far is kept.
         """
         return self._fit(training_data(self, X, sample_weight=sample_weight), X, y)
 

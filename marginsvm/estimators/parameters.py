@@ -1,4 +1,4 @@
-"""Parameters of estimators: how they are declared, and those that several share.
+"""Declaration of estimators' parameters, and the groups of shared ones.
 
 :func:`with_parameters` makes the annotated names of a class its parameters, as a dataclass does.
 The class gets an explicit ``__init__`` (keyword-only, which only stores the values, as
@@ -6,8 +6,8 @@ scikit-learn requires), the constraints by which scikit-learn validates them, an
 describes all of them. A description is written once, in the docstring of the class that declares
 the parameter; a subclass repeats it only where the parameter has another meaning.
 
-An estimator inherits the groups (classes) of parameters that it needs: those of the last base class
-come first in its signature, and its own come last.
+An estimator inherits the groups (classes) of parameters that it needs. In its signature, those of
+the last base class come first, and its own come last.
 """
 
 from __future__ import annotations
@@ -222,9 +222,8 @@ class ClassParameters:
     Parameters
     ----------
     class_weight : dict or "balanced"
-        Factor of the weights of each class (dimensionless), by label; 1 where the dict names none,
-        0 leaves a class out. ``"balanced"``: n / (k n_c) for class c of k. A hard margin does not
-        depend on them.
+        Factor of the sample weights of each class (dimensionless), by label; 1 for others, 0 leaves
+        a class out. ``"balanced"``: n / (k n_c) for class c of k.
     fit_intercept : bool
         Whether to fit an intercept; it is not penalised.
 
@@ -233,18 +232,17 @@ class ClassParameters:
     classes_ : ndarray of shape (n_classes,)
         Class labels, sorted.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Coefficients; the closest training examples have decision values +-1 (k classes: the
-        smallest difference of scores is 1).
+        Coefficients; the closest examples have decision values +-1 (k classes: scores differ by 1).
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercept, on the same scale.
     margin_ : float
-        Certified lower bound on the margin of this predictor (units of X).
+        Certified lower bound on this predictor's margin (units of X).
     margin_bound_ : float
-        Certified upper bound on the margin of any predictor (units of X).
+        Certified upper bound on any predictor's margin (units of X).
     gap_ : float
         Relative gap, from 0 to 1 (dimensionless).
     separable_ : bool or None
-        True: this predictor separates the classes. False: proved that none does. None: unknown.
+        True: this predictor separates the classes. False: proved inseparable. None: unknown.
     status_ : str
         ``"certified"``, ``"separated"``, ``"no_margin"``, ``"stalled"`` (exact solver),
         ``"max_iter"``, ``"stopped"`` or ``"interrupted"``.
@@ -273,8 +271,7 @@ class CommonParameters(WarmParameters, ClassParameters):
     Parameters
     ----------
     stopping : {"gap", "separation"}
-        ``"gap"``: the fit ends at a relative gap of ``tol``. ``"separation"``: or as soon as the
-        predictor has no training errors.
+        End at a relative gap of ``tol``; ``"separation"``: or without training errors.
     """
 
     stopping: str = parameter(StrOptions({"gap", "separation"}), default="gap")
@@ -288,7 +285,7 @@ class NamedKernelParameters:
     ----------
     kernel : str or callable
         ``"linear"``, ``"precomputed"``, a name of ``sklearn.metrics.pairwise.pairwise_kernels``, or
-        ``kernel(X, Y) -> matrix``; X may then be a sequence of any objects.
+        ``kernel(X, Y) -> matrix``, also of objects.
     gamma : {"scale", "auto"} or float
         Kernel coefficient, as in SVC (for "rbf": 1 over the units of X, squared).
     degree : float
@@ -298,7 +295,7 @@ class NamedKernelParameters:
     kernel_params : dict
         Keyword arguments of the kernel.
     cache_size : float
-        Memory for kernel values (MB). Values that do not fit are recomputed.
+        Memory for kernel values (MB); others are recomputed.
 
     Attributes
     ----------
@@ -327,8 +324,8 @@ class CostParameters:
     Parameters
     ----------
     C : float
-        Cost of slack (dimensionless), as in ``LinearSVC(loss="squared_hinge")``; the intercept is
-        not penalised. ``inf``: a hard margin, no training errors.
+        Cost of slack (dimensionless), as in ``LinearSVC(loss="squared_hinge")``. ``inf``: a hard
+        margin, no training errors.
     """
 
     C: float = parameter(Interval(Real, 0.0, None, closed="right"), default=np.inf)
@@ -341,14 +338,14 @@ class KernelParameters(NamedKernelParameters, CostParameters):
 
 @with_parameters
 class ShareParameters:
-    """A share of the examples whose margins count by their mean.
+    """nu of nu-SVC.
 
     Parameters
     ----------
     nu : float in (0, 1]
-        Robust margin, as in NuSVC, with ``C=inf``: maximise the mean of the smallest margins of
-        this share of the examples (dimensionless) in place of the smallest margin. With an
-        intercept, nu is at most twice the share of the examples outside the largest class.
+        nu of NuSVC (dimensionless), with ``C=inf``: maximise the mean of the smallest margins of
+        this share of the examples. With an intercept, at most twice the share outside the largest
+        class.
     """
 
     nu: float | None = parameter(Interval(Real, 0.0, 1.0, closed="right"), None, default=None)
@@ -362,8 +359,8 @@ class SignParameters:
     ----------
     monotonic_cst : array-like of shape (n_features,) or dict
         Sign of each coefficient, as in scikit-learn's trees: 1 non-negative, -1 non-positive, 0
-        any; a dict gives them by feature name. Bounds are about predictors with these signs. Linear
-        predictors of two classes; X becomes dense.
+        any; a dict: by feature name. Bounds are for these signs. Linear, two classes; X becomes
+        dense.
     """
 
     monotonic_cst: Any = parameter("array-like", dict, None, default=None)
@@ -398,7 +395,7 @@ class RandomParameters:
     Parameters
     ----------
     random_state : int, RandomState instance or None
-        Seed of the draws. The same seed gives the same model, bit for bit.
+        Seed of the draws; equal seeds give equal models, bit for bit.
     """
 
     random_state: int | np.random.RandomState | None = parameter("random_state", default=None)
@@ -443,15 +440,15 @@ class LpParameters(PNormParameters, CommonParameters):
         Whether to fit an intercept. It is penalised, see ``intercept_scaling``.
     max_iter : int
         Largest number of epochs, those before a warm start included. An epoch has one step for each
-        row (each example and class other than its own).
+        row (example and other class).
 
     Attributes
     ----------
     margin_ : float
-        Certified lower bound on the margin of this predictor: the smallest distance, in the q-norm
-        with 1/p + 1/q = 1, of an example with the constant feature to the boundary (units of X).
+        Certified lower bound on this predictor's margin: the smallest distance to the boundary in
+        the q-norm, 1/p + 1/q = 1, constant feature included (units of X).
     margin_bound_ : float
-        Certified upper bound on this distance for any predictor (units of X).
+        Certified upper bound on any predictor's margin (units of X).
     n_iter_ : int
         Epochs.
     """

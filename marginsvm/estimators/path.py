@@ -20,19 +20,19 @@ from marginsvm.estimators.exact import MaxMarginClassifier
 from marginsvm.estimators.training_data import TrainingData, training_data
 from marginsvm.problem.matrix import on_host
 
-# Ends of the grid, as multiples of 1 / r^2, where r^2 is the mean squared distance of an example
-# from the mean of all. At the upper end, of n examples, features count that spread over
-# r / sqrt(2e6 n) or more: in raw data, few features in large units make up r, and others decide.
+# Ends of the grid, as multiples of 1 / r^2; r^2 is the mean squared distance to the mean. At the
+# upper end, with n examples, features matter whose spread is at least r / sqrt(2e6 n): in raw data,
+# a few features in large units make up r, and others separate.
 HIGH = 1e6
-# Below 1 / (2 n r^2) the solution is the difference of the class means, whatever C. Of many
-# examples, at 1e-3 / r^2 still only the directions count in which all spread most: 2e-3 n of them
-# at most, as the eigenvalues of the second moments sum to n r^2.
+# Below 1 / (2 n r^2) the solution is proportional to the difference of the class means. With many
+# examples, at 1e-3 / r^2 only the leading principal directions matter: at most 2e-3 n, as the
+# eigenvalues of the second moments sum to n r^2.
 LOW = 1e-3
 SOME = 2000  # examples whose kernel values stand for those of all
 
 
 def costs_in_order(Cs: Any, model: MaxMarginClassifier, training: TrainingData) -> Array:
-    """The values of C that ``Cs`` names, in ascending order.
+    """The values of C given by ``Cs``, in ascending order.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def spread(model: MaxMarginClassifier, training: TrainingData) -> tuple[float, f
 
 
 def gammas_in_order(search: Any) -> Array:
-    """The values of gamma that a search names, in ascending order.
+    """The values of gamma of a search, in ascending order.
 
     Raises
     ------
@@ -128,9 +128,9 @@ class MarginPath:
     gaps : ndarray of shape (n_Cs,)
         Their relative gaps.
     n_support : ndarray of shape (n_Cs,)
-        Training examples with positive weight.
+        Numbers of support vectors.
     n_iter : ndarray of shape (n_Cs,)
-        Rounds played.
+        Iterations.
 
     Examples
     --------
@@ -153,7 +153,7 @@ class MarginPath:
 def along_costs(
     model: MaxMarginClassifier, X: Any, y: Any, weight: Array | None, Cs: Array
 ) -> Iterator[MaxMarginClassifier]:
-    """A model that is fitted for each C in turn, from its last solution."""
+    """A model fitted for each C in turn, with warm starts."""
     model = clone(model).set_params(warm_start=True)
     for C in Cs:
         yield model.set_params(C=float(C)).fit(X, y, sample_weight=weight)
@@ -167,7 +167,7 @@ def margin_path(
     sample_weight: Any = None,
     **params: Any,
 ) -> MarginPath:
-    """Certified soft margins for several C, each from the solution for the one before it.
+    """Certified soft margins for several C, each warm-started at the previous solution.
 
     Parameters
     ----------

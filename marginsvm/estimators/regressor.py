@@ -1,4 +1,4 @@
-"""Support vector regression by the exact solver, with a proof of how good it is."""
+"""Support vector regression by the exact solver, with certified bounds."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class MaxMarginRegressor(
     Parameters
     ----------
     loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}
-        Slack xi costs C times its size, as in SVR and LinearSVR, or its square.
+        Epsilon-insensitive loss xi, as in SVR and LinearSVR, or its square.
     C : float
         Cost of slack (units of y over those of the loss; squared: dimensionless). inf: a hard tube.
     epsilon : float
@@ -201,7 +201,7 @@ class MaxMarginRegressor(
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Play rounds until the predictor is certified.
+        """Iterate until the predictor is certified.
 
         Parameters
         ----------
@@ -223,7 +223,7 @@ class MaxMarginRegressor(
         ValueError
             If the data or a parameter cannot be used; the message says what to do.
         KeyboardInterrupt
-            After the round that was interrupted. The best model so far is kept.
+            After the current iteration. The best model so far is kept.
         """
         return self._fit(training_data(self, X, y, sample_weight), X, y)
 

@@ -1,4 +1,4 @@
-"""Fitted attributes: predictor, certificate and history; and what is predicted from them."""
+"""Fitted attributes (predictor, certificate, history), and predictions."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.problem.matrix import as_matrix, canonical, inverse
 from marginsvm.problem.quadratic_program import ProblemSpec
 
-EQUAL = 1e-11  # by how much values of examples at the edge differ in a fit, relative to it
+EQUAL = 1e-11  # relative rounding of the values of examples at the edge
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fit of classes after some round, from which the fitted attributes are computed.
+    """A fit of classes after some iteration, from which fitted attributes are computed.
 
     Attributes
     ----------
@@ -60,13 +60,13 @@ class Fitted:
 
     @cached_property
     def bounds(self) -> Confirmed:
-        """What is published, and bounds that allow for all rounding."""
+        """The published predictor, with bounds that allow for all rounding."""
         known = self.progress.confirmed
         return known or confirm(self.algorithm, self.problem, self.progress)
 
     @cached_property
     def proof(self) -> Proof:
-        """The published predictor and weights, where there is one program."""
+        """The published predictor and dual variables, where there is one program."""
         return self.bounds.proofs[0]
 
     def attributes(self, status: str) -> dict[str, Any]:
@@ -106,11 +106,11 @@ class Fitted:
         )
 
     def model(self) -> dict[str, Any]:
-        """The predictor, and the classes that it is of."""
+        """The predictor and its classes."""
         return self.model_of(self.proof.predictor.coef, self.proof.predictor.intercept)
 
     def model_of(self, coef: Array, intercept: Array) -> dict[str, Any]:
-        """The same of a predictor by its coefficients for X as given."""
+        """``model`` for a predictor given by its coefficients for X as given."""
         division, found = self.training.division, dict[str, Any]()
         if division is not None:
             coef, intercept = division.undone(coef, intercept)
@@ -121,7 +121,7 @@ class Fitted:
         return {**found, **self.of_kernel(coef)}
 
     def of_kernel(self, coef: Array) -> dict[str, Any]:
-        """A kernel predictor with these coefficients of all examples; as in SVC."""
+        """Attributes of a kernel predictor, as in SVC, from coefficients of all examples."""
         support, X = np.flatnonzero(coef.any(axis=0)), self.training.X
         if self.training.kernel.metric == "precomputed":
             vectors = np.empty((0, 0))
@@ -134,28 +134,28 @@ class Fitted:
         }
 
     def of_support(self, support: Array) -> dict[str, Array]:
-        """Which examples make up the predictor, by their indices in the problem, and how many."""
+        """``support_`` and ``n_support_``, from indices in the problem."""
         codes, k = self.training.rows.codes[support], self.training.rows.n_classes
         n_support = np.bincount(codes, minlength=k).astype(np.int32)
         return {"support_": self.training.kept[support], "n_support_": n_support}
 
     def embedded(self, q: Array) -> sp.csr_array:
-        """Weights on the rows, as a sparse array with one row for each given example."""
+        """Dual variables as a sparse array with one row for each given example."""
         q, training = q.reshape(len(q), -1), self.training
         examples, j = np.nonzero(q)
         indptr = np.searchsorted(training.kept[examples], np.arange(training.n_given + 1))
         return sp.csr_array((q[examples, j], j, indptr), shape=(training.n_given, q.shape[1]))
 
     def in_units(self, lower: Any, upper: Any, violation: Any) -> dict[str, Any]:
-        """Bounds of rounds in the user's units."""
+        """Bounds of iterations in the user's units."""
         unit = self.problem.radius * self.problem.rows.unit
         return {"margin": lower * unit, "margin_bound": upper * unit}
 
 
 class FittedOneClass(Fitted):
-    """A fit to examples of one class after some round, on libsvm's scale.
+    """A fit to examples of one class after some iteration, on libsvm's scale.
 
-    The weights of a predictor sum to nu times those of all examples, and to 1 for a hard margin.
+    Alpha sums to nu times the sum of the sample weights; for a hard margin, to 1.
     """
 
     def certificate(self, status: str) -> Certificate:
@@ -163,16 +163,16 @@ class FittedOneClass(Fitted):
 
     @property
     def _mass(self) -> float:
-        """What the weights of a predictor sum to."""
+        """Sum of alpha."""
         nu, weights = self.problem.nu, self.training.rows.weights
         total = len(self.training.kept) if weights is None else float(weights.sum())
         return 1.0 if nu is None else nu * total
 
     @cached_property
     def proof(self) -> Proof:
-        """Of a predictor that has the length of the weights that prove the bound.
+        """The proof, with the predictor scaled to the norm of ``A'alpha``.
 
-        Weights on the examples, as kernels have them, have their sum.
+        With a kernel: to the sum of alpha.
         """
         (proof,) = self.bounds.proofs
         predictor, norm = proof.predictor, float(proof.primal.norm)
@@ -186,7 +186,7 @@ class FittedOneClass(Fitted):
 
     def model(self) -> dict[str, Any]:
         proof, predictor = self.proof, self.proof.predictor
-        # the value at the edge of the share, less its rounding
+        # rho, less its rounding
         values = lowest_values(proof.qp, predictor.w, predictor.f, FLOATS)
         offset = float(level_of(proof.qp, values))
         offset -= EQUAL * abs(offset)
@@ -204,7 +204,7 @@ class FittedOneClass(Fitted):
 
 
 class FittedIntervals(Fitted):
-    """A fit of intervals after some round; outputs may be problems of their own."""
+    """A fit of intervals after some iteration; outputs may be separate problems."""
 
     @property
     def _units(self) -> Array:
@@ -251,7 +251,7 @@ class FittedIntervals(Fitted):
         if self.problem.nu is not None:
             width = units * [proof.predictor.f[-1] for proof in proofs]
         found["epsilon_"] = self._of_outputs(width)
-        if linear:  # the examples with weight in the proof, and their weights
+        if linear:  # the support of the proof, and its dual variables
             alpha = np.hstack([proof.qp.coefficients(proof.weights) for proof in proofs])
             alpha = alpha * (units / self.problem.radius**2)
             support = np.flatnonzero(alpha.any(axis=1))
@@ -263,7 +263,7 @@ class FittedIntervals(Fitted):
         return {"support_": self.training.kept[support], "n_support_": n_support}
 
     def in_units(self, lower: Any, upper: Any, violation: Any) -> dict[str, Any]:
-        """Margins are one over norms."""
+        """Bounds on the norm, the inverse of the margin."""
         length = self.training.unit / self.problem.radius
         with np.errstate(divide="ignore"):
             norm, bound = length / np.asarray(lower), length / np.asarray(upper)
@@ -272,7 +272,7 @@ class FittedIntervals(Fitted):
 
 
 def publish(estimator: Any, attributes: dict[str, Any]) -> None:
-    """Replace all fitted attributes at once, so that none of an earlier fit stays."""
+    """Replace all fitted attributes at once, so that none of an earlier fit remain."""
     others = {name: value for name, value in vars(estimator).items() if not name.endswith("_")}
     estimator.__dict__ = {**others, **attributes}
 
@@ -283,10 +283,10 @@ KERNEL_BYTES = 2**25  # memory of the kernel values of a test set that are compu
 
 
 class ScoresMixin:
-    """Scores of examples, from ``coef_`` or ``dual_coef_``; what is told of inputs, and pickled."""
+    """Scores from ``coef_`` or ``dual_coef_``; scikit-learn's tags, and pickling."""
 
-    # Whether named kernels are computed in float64, whatever the examples are in: bounds of the
-    # exact solver are closer than the rounding of kernel values in float32.
+    # Whether named kernels are computed in float64 for any dtype of X: the exact solver's gap is
+    # below the rounding of kernel values in float32.
     _widens_kernels: bool = False
     constant_: float  # fitted with normalize=True
     classes_: Array
@@ -299,7 +299,7 @@ class ScoresMixin:
 
     @classmethod
     def _runs_on_devices(cls) -> bool:
-        """Whether fits are by passes, which run where the examples are."""
+        """Whether fits are by passes, which run on the device of the examples."""
         return False
 
     def _kernel_matrix(self, X: Any, Y: Any) -> Array:
@@ -418,8 +418,8 @@ class PredictorMixin(ScoresMixin):
     def to_sklearn(self) -> Any:
         """Convert this classifier to one of scikit-learn with the same decision values.
 
-        For tools that know scikit-learn's classes, such as ONNX and SHAP. The model has no
-        certificate. (An SVC gives an example on the boundary itself to the second class.)
+        For tools that need scikit-learn's classes, such as ONNX and SHAP. The model has no
+        certificate. (An SVC assigns examples on the boundary to the second class.)
 
         Returns
         -------
@@ -432,7 +432,7 @@ class PredictorMixin(ScoresMixin):
             If this classifier has not been fitted.
         ValueError
             If scikit-learn has no such predictor: with a kernel and more than two classes, with
-            ``normalize=True``, or of objects that are no numbers.
+            ``normalize=True``, or for examples that are not numeric.
 
         Examples
         --------

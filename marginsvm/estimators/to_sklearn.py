@@ -1,7 +1,7 @@
 """Fitted estimators of scikit-learn with the same decision values, for ONNX, SHAP and others.
 
-What a fit of libsvm makes, private attributes included, is made by a fit to two examples; what that
-has found is then replaced.
+A libsvm model, private attributes included, is made by a fit to two examples; its solution is then
+replaced.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Training data: validated examples with labels, targets or neither, and the problem of them."""
+"""Training data: validated examples with labels, targets or neither, and their problem."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Division(NamedTuple):
     are then ``(x, s) / |(x, s)|``, positive multiples of ``(x, s)``: some hyperplane through the
     origin separates their classes if and only if some hyperplane separates those of X. With s the
     largest norm of an example, their best margin rho and the best margin gamma of X satisfy
-    ``gamma / 2 <= rho * s <= gamma``, and no other s promises as much in all cases.
+    ``gamma / 2 <= rho * s <= gamma``; no other s gives a better guarantee in the worst case.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Division(NamedTuple):
 
     @classmethod
     def of(cls, kernel: Kernel, X: Any, *, with_constant: bool) -> Division:
-        """For these examples; the constant is the largest of their norms."""
+        """The division of these examples; the constant is their largest norm."""
         norms = norms_of(kernel, X)
         constant = float(norms.max()) or 1.0 if with_constant else 0.0
         linear = kernel.metric == "linear"
@@ -89,7 +89,7 @@ class Division(NamedTuple):
 
 @dataclass(frozen=True)
 class TrainingData:
-    """Validated examples of positive weight, and the rows that they make.
+    """Validated examples of positive weight, and their rows.
 
     Attributes
     ----------
@@ -111,18 +111,18 @@ class TrainingData:
     division : Division or None
         With ``normalize=True``: how examples are divided by their norms.
     place : Device
-        Where the examples are, and fitted arrays go.
+        Device of the examples and of fitted arrays.
     wide : bool
-        Whether named kernels are kept in float64, whatever the examples are in.
+        Whether named kernels are stored in float64 for any dtype of X.
     name : str
         Of the estimator, for messages.
     units : ndarray of shape () or (n_outputs,)
-        Powers of two, the size of the ends of the intervals of each output (units of y); the same
-        for all outputs that have one norm.
+        Powers of two, the size of the ends of the intervals of each output (units of y); equal for
+        outputs with one norm.
     epsilon : float
-        By how much the intervals were widened (units of y).
+        Half the width added to the intervals (units of y).
     single : bool
-        Whether y has no columns.
+        Whether y is one-dimensional.
     """
 
     spec: ProblemSpec
@@ -154,9 +154,9 @@ class TrainingData:
         bounds: Any = None,
         **more: Any,
     ) -> TrainingData:
-        """Of the labels, targets or intervals of n examples, and ``examples(kept)`` of them.
+        """Training data from the labels, targets or intervals of n examples.
 
-        ``more`` are attributes of it.
+        ``examples(kept)`` gives the examples; ``more`` are further attributes.
         """
         labels = y if isinstance(estimator, ClassifierMixin) else None
         if labels is not None:
@@ -225,7 +225,7 @@ class TrainingData:
         return problem.with_share(spec.nu)
 
     def _norm(self) -> LpNorm:
-        """The norm of predictors, with the signs that their coefficients must have."""
+        """The norm of predictors, with the sign constraints."""
         spec, X = self.spec, as_matrix(self.X)
         if spec.monotonic_cst is None:
             return LpNorm.named(spec.p, X.shape[-1])
@@ -244,7 +244,7 @@ class TrainingData:
         return SignedNorm(feature_signs=self.signs)
 
     def _of_kernel(self, given: dict[str, Any]) -> GramAdapter:
-        """The problem of a kernel that is not linear, or of a given kernel matrix."""
+        """The problem of a non-linear or precomputed kernel."""
         function: Any = self.kernel
         X, metric, division = self.X, self.kernel.metric, self.division
         if metric == "precomputed":
@@ -265,7 +265,7 @@ class TrainingData:
         return GramAdapter(function, X, cache_size=self.spec.cache_size, **given)
 
     def _of_tubes(self, problem: LinearAdapter | GramAdapter) -> KernelMatrixAdapter:
-        """The problem with what slack costs outside of tubes: in larger units of y, it is less."""
+        """The problem with the loss of tubes; C is divided by the units of y."""
         ridge, nu = problem.ridge, self.spec.nu
         if ridge is None:
             return problem
@@ -277,7 +277,7 @@ class TrainingData:
             )
         if not self.spec.slack_is_linear:
             return problem
-        # of all weights, a share of 1 is none: the tube of width 0 is best, among others
+        # nu = 1: the tube of width 0 is optimal, among others
         return problem.with_hinge_loss(None if nu == 1.0 else nu, self.units)
 
 
@@ -341,15 +341,14 @@ def training_data(
 
 
 def _tubes(spec: ProblemSpec, y: Array, bounds: Any, kept: Array) -> dict[str, Any]:
-    """Intervals about 1 in size, their units, and what was subtracted from their ends before.
+    """Intervals of size about 1, their units, and the origin subtracted from their ends.
 
-    It is subtracted before they are widened by epsilon: what that rounds is then rounding of small
-    numbers.
+    It is subtracted before they are widened by epsilon, so that this rounds small numbers only.
 
     Raises
     ------
     ValueError
-        If ``nu`` is given, and slack has no price that it could be compared with.
+        If ``nu`` is given without a finite C and the epsilon-insensitive loss.
     """
     intervals, epsilon = Intervals(y, y), spec.epsilon
     if spec.nu is not None:
@@ -384,7 +383,7 @@ def _tubes(spec: ProblemSpec, y: Array, bounds: Any, kept: Array) -> dict[str, A
 
 
 def kernel_with(spec: ProblemSpec, gamma: float) -> Kernel:
-    """The kernel of an estimator, with the ``gamma`` that its data gives it."""
+    """The kernel of an estimator, with ``gamma`` for its data."""
     params = dict(spec.kernel_params or {})
     named = {"gamma": gamma, "degree": spec.degree, "coef0": spec.coef0}
     if not callable(spec.kernel):
@@ -393,7 +392,7 @@ def kernel_with(spec: ProblemSpec, gamma: float) -> Kernel:
 
 
 def kernel_on(spec: ProblemSpec, X: Any, weights: Array | None) -> Kernel:
-    """The kernel of an estimator on these examples; one of weight m counts like m copies."""
+    """The kernel of an estimator on weighted examples; weight m counts like m copies."""
     if spec.kernel == "linear":
         return Kernel()
     if callable(spec.kernel) or spec.kernel == "precomputed":
@@ -419,6 +418,6 @@ def norms_of(kernel: Kernel, X: Any) -> Array:
 
 
 def _of_objects(kernel: Any, X: Array, i: Array, j: Array) -> Array:
-    """Values of the kernel for objects that are given by their indices."""
+    """Kernel values of objects given by their indices."""
     i, j = i[:, 0].astype(int), j[:, 0].astype(int)  # numbers reach kernels as floats
     return np.asarray(kernel(X[i], X[j]))
