@@ -13,7 +13,6 @@ import gzip
 import os
 import zipfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
@@ -27,10 +26,10 @@ from marginsvm._typing import Array
 
 __all__ = ["ArrayBlocks", "ParquetBlocks", "SvmlightBlocks"]
 
-Files: TypeAlias = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+StrPath: TypeAlias = str | os.PathLike[str]
+Files: TypeAlias = StrPath | Iterable[StrPath]
 
 BLOCK_BYTES = 2**25  # to begin a block costs nothing next to it, and a few are soon held
-PAGE_BYTES = 4096
 
 
 class ArrayBlocks:
@@ -88,12 +87,13 @@ class ArrayBlocks:
         if len(set(sizes)) > 1:
             raise ValueError(f"X, y and sample_weight must be as long as one another: {sizes}")
         self.shape: tuple[int, int] = first.shape
-        self.block_rows = rows_in_block(block_rows, _row_bytes(first))
+        size = first.data.nbytes + first.indices.nbytes if sp.issparse(first) else first.nbytes
+        self.block_rows = _rows_in_block(block_rows, size / max(1, self.shape[0]))
 
     @classmethod
     def from_npz(
         cls,
-        path: str | os.PathLike[str],
+        path: StrPath,
         *,
         X: str = "X",
         y: str = "y",
@@ -129,82 +129,64 @@ class ArrayBlocks:
         >>> [y.tolist() for X, y in ArrayBlocks.from_npz(path, y="labels", block_rows=2)]
         [[0, 1], [1]]
         """
-        weight = None if sample_weight is None else _Stored.member(path, sample_weight)
-        return cls(_Stored.member(path, X), _Stored.member(path, y), weight, block_rows=block_rows)
+        names = (X, y) if sample_weight is None else (X, y, sample_weight)
+        return cls(*(_Stored(path, name) for name in names), block_rows=block_rows)
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         for start in range(0, self.shape[0], self.block_rows):
             yield tuple(part[start : start + self.block_rows] for part in self._parts)
 
     def __repr__(self) -> str:
-        n, d = self.shape
-        X, blocks = self._parts[0], -(-n // self.block_rows)
+        X, (n, d), rows = self._parts[0], self.shape, self.block_rows
         where = repr(Path(X.path).name) if isinstance(X, _Stored) else "in memory"
-        return (
-            f"ArrayBlocks({n} x {d} {X.dtype}, {blocks} blocks of {self.block_rows} rows, {where})"
-        )
+        return f"ArrayBlocks({n} x {d} {X.dtype}, {-(-n // rows)} blocks of {rows} rows, {where})"
 
 
-@dataclass(frozen=True)
 class _Stored:
-    """An array in a file, mapped slice by slice."""
+    """An array in an ``.npy`` file, or of this name in an ``.npz`` file, mapped slice by slice."""
 
-    path: str
-    offset: int
-    dtype: np.dtype
-    shape: tuple[int, ...]
-    fortran: bool
-
-    @classmethod
-    def at(cls, path: str | os.PathLike[str], start: int = 0) -> _Stored:
-        """The array whose ``.npy`` header is at this place of the file."""
-        path = os.path.abspath(path)
+    def __init__(self, path: StrPath, name: str | None = None) -> None:
+        self.path = os.path.abspath(path)
         with open(path, "rb") as file:
-            file.seek(start)
+            file.seek(0 if name is None else _place_in_npz(path, name))
             try:
                 version = np.lib.format.read_magic(file)
                 read = getattr(np.lib.format, f"read_array_header_{version[0]}_{version[1]}")
-                shape, fortran, dtype = read(file)
+                self.shape, self.fortran, self.dtype = read(file)
             except ValueError as error:
                 raise ValueError(
                     f"{path} is not a file of np.save (for np.savez, use from_npz): {error}"
                 ) from error
-            found = cls(path, file.tell(), dtype, shape, fortran)
-        if dtype.hasobject:
+            self.offset = file.tell()
+        if self.dtype.hasobject:
             raise ValueError(f"{path} holds Python objects, which cannot be mapped; save numbers")
-        size, wanted = os.path.getsize(path), found.offset + found.nbytes
+        self.nbytes = int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+        size, wanted = os.path.getsize(path), self.offset + self.nbytes
         if size < wanted:
             raise ValueError(f"{path} is cut short: it has {size} bytes instead of {wanted}")
-        return found
-
-    @classmethod
-    def member(cls, path: str | os.PathLike[str], name: str) -> _Stored:
-        """An array in an uncompressed ``.npz`` file."""
-        with zipfile.ZipFile(path) as archive, open(path, "rb") as file:
-            members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
-            if name not in members:
-                raise ValueError(f"{path} has no array {name!r}, but {', '.join(members)}")
-            info = members[name]
-            if info.compress_type != zipfile.ZIP_STORED:
-                raise ValueError(
-                    f"{name!r} in {path} is compressed and cannot be mapped: write the file with "
-                    "np.savez instead of np.savez_compressed"
-                )
-            file.seek(info.header_offset + 26)  # the local header: 30 bytes, a name, extra fields
-            lengths = np.frombuffer(file.read(4), "<u2")
-        return cls.at(path, info.header_offset + 30 + int(lengths.sum()))
-
-    @property
-    def nbytes(self) -> int:
-        return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
 
     def __getitem__(self, rows: slice) -> Array:
         order: Any = "F" if self.fortran else "C"
         mapped = np.memmap(self.path, self.dtype, "r", self.offset, self.shape, order)
         part = np.require(mapped[rows], requirements=["ALIGNED", "ENSUREARRAY"])
         if part.flags.c_contiguous and part.size:
-            part.reshape(-1).view(np.uint8)[::PAGE_BYTES].max()  # reads the pages here and now
+            part.reshape(-1).view(np.uint8)[::4096].max()  # reads every page here and now
         return part
+
+
+def _place_in_npz(path: StrPath, name: str) -> int:
+    """Where an array begins in a file of ``numpy.savez``."""
+    with zipfile.ZipFile(path) as archive, open(path, "rb") as file:
+        members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+        if name not in members:
+            raise ValueError(f"{path} has no array {name!r}, but {', '.join(members)}")
+        info = members[name]
+        if info.compress_type != zipfile.ZIP_STORED:
+            raise ValueError(
+                f"{name!r} in {path} is compressed: use np.savez instead of np.savez_compressed"
+            )
+        file.seek(info.header_offset + 26)  # the local header: 30 bytes, a name, extra fields
+        return info.header_offset + 30 + int(np.frombuffer(file.read(4), "<u2").sum())
 
 
 class ParquetBlocks:
@@ -268,29 +250,25 @@ class ParquetBlocks:
         block_rows: int | None = None,
     ) -> None:
         parquet = _pyarrow().parquet
-        self.files = listed(files, "*.parquet")
+        self.files = _listed(files, "*.parquet")
         self.target, self.sample_weight = target, sample_weight
+        self._rest = [target] if sample_weight is None else [target, sample_weight]
         schema = parquet.read_schema(self.files[0])
-        others = [name for name in schema.names if name not in (target, sample_weight)]
+        others = [name for name in schema.names if name not in self._rest]
         self.columns = others if columns is None else list(columns)
-        if not self.columns or not set(self.columns).isdisjoint((target, sample_weight)):
+        if not self.columns or not set(self.columns).isdisjoint(self._rest):
             raise ValueError(
-                f"the features must be columns besides {target!r} and {sample_weight!r}, but they "
-                f"are {self.columns}"
+                f"features {self.columns} must be columns besides {target!r} and {sample_weight!r}"
             )
-        self._dtype(self.files[0], schema)
-        self.block_rows = rows_in_block(block_rows, 8 * len(self.columns))
+        self._wanted(self.files[0], schema)
+        self.block_rows = _rows_in_block(block_rows, 8 * len(self.columns))
 
-    @property
-    def _used(self) -> list[str]:
-        extra = [] if self.sample_weight is None else [self.sample_weight]
-        return [*self.columns, self.target, *extra]
-
-    def _dtype(self, path: str, schema: Any) -> np.dtype:
-        """What the features need, once it is clear that the file has all that is wanted."""
-        kinds = _pyarrow().types
+    def _wanted(self, path: str, schema: Any) -> Any:
+        """The schema of the matrix, once it is clear that the file has all that is wanted."""
+        pa = _pyarrow()
+        kinds = pa.types
         numeric = (kinds.is_integer, kinds.is_floating, kinds.is_boolean, kinds.is_decimal)
-        for name in self._used:
+        for name in [*self.columns, *self._rest]:
             if schema.names.count(name) != 1:
                 raise ValueError(
                     f"{path} must have one column {name!r}, but its columns are "
@@ -299,40 +277,36 @@ class ParquetBlocks:
             kind = schema.field(name).type
             if name != self.target and not any(test(kind) for test in numeric):
                 raise ValueError(
-                    f"column {name!r} of {path} is of type {kind}, not numeric: encode it, or "
-                    "leave it out by columns="
+                    f"column {name!r} of {path} is of type {kind}, not numeric: encode or omit it"
                 )
         found = [schema.field(name).type.to_pandas_dtype() for name in self.columns]
         narrow = all(np.can_cast(dtype, np.float32) for dtype in found)
-        return np.dtype(np.float32 if narrow else np.float64)
+        return pa.schema(
+            [(name, pa.float32() if narrow else pa.float64()) for name in self.columns]
+        )
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         for path in self.files:
             with _pyarrow().parquet.ParquetFile(path, memory_map=True) as file:
-                dtype = self._dtype(path, file.schema_arrow)
-                for batch in file.iter_batches(self.block_rows, columns=self._used):
-                    yield self._block(path, batch, dtype)
+                wanted = self._wanted(path, file.schema_arrow)
+                for batch in file.iter_batches(self.block_rows, columns=wanted.names + self._rest):
+                    yield self._block(path, batch, wanted)
 
-    def _block(self, path: str, batch: Any, dtype: np.dtype) -> tuple[Any, ...]:
-        pa = _pyarrow()
-        for name in self._used:
-            nulls = batch.column(name).null_count
-            if nulls:
+    def _block(self, path: str, batch: Any, wanted: Any) -> tuple[Any, ...]:
+        for name in wanted.names + self._rest:
+            if nulls := batch.column(name).null_count:
                 raise ValueError(
-                    f"column {name!r} of {path} has nulls ({nulls} in a block of "
-                    f"{batch.num_rows} rows): fill them, or drop the rows or the column"
+                    f"column {name!r} of {path} has nulls ({nulls} in {batch.num_rows} rows): fill "
+                    "them, or drop the rows or the column"
                 )
-        wanted = pa.schema([(name, pa.from_numpy_dtype(dtype)) for name in self.columns])
-        X = batch.select(self.columns).cast(wanted, safe=False).to_tensor(row_major=True)
-        rest = self._used[len(self.columns) :]
-        return X.to_numpy(), *(batch.column(name).to_numpy(zero_copy_only=False) for name in rest)
+        X = batch.select(wanted.names).cast(wanted, safe=False).to_tensor(row_major=True)
+        rest = (batch.column(name).to_numpy(zero_copy_only=False) for name in self._rest)
+        return X.to_numpy(), *rest
 
     def __repr__(self) -> str:
         weight = "" if self.sample_weight is None else f", sample_weight={self.sample_weight!r}"
-        return (
-            f"ParquetBlocks({count(self.files)}, {len(self.columns)} features, "
-            f"target={self.target!r}{weight})"
-        )
+        features = f"{_count(self.files)}, {len(self.columns)} features"
+        return f"ParquetBlocks({features}, target={self.target!r}{weight})"
 
 
 def _pyarrow() -> Any:
@@ -394,10 +368,10 @@ class SvmlightBlocks:
         zero_based: bool = False,
         block_bytes: int = 2**23,
     ) -> None:
-        self.files = listed(files)
-        self.zero_based, self.block_bytes = zero_based, positive("block_bytes", block_bytes)
+        self.files = _listed(files)
+        self.zero_based, self.block_bytes = zero_based, _positive("block_bytes", block_bytes)
         if n_features is not None:
-            self.n_features = positive("n_features", n_features)
+            self.n_features = _positive("n_features", n_features)
 
     @cached_property
     def n_features(self) -> int:
@@ -408,29 +382,24 @@ class SvmlightBlocks:
 
     def _read(self, n_features: int | None) -> Iterator[tuple[Any, Array]]:
         for path in self.files:
-            suffixes: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
-            opened = suffixes.get(Path(path).suffix, open)
+            opened: Any = {".gz": gzip.open, ".bz2": bz2.open}.get(Path(path).suffix, open)
             with opened(path, "rb") as file:
-                start = 0
                 while text := file.read(self.block_bytes) + file.readline():
+                    how = {"n_features": n_features, "zero_based": self.zero_based}
                     try:
-                        X, y = load_svmlight_file(
-                            BytesIO(text), n_features=n_features, zero_based=self.zero_based
-                        )
+                        yield load_svmlight_file(BytesIO(text), **how)
                     except ValueError as error:
-                        stop = start + len(text)
-                        raise ValueError(f"{path}, bytes {start} to {stop}: {error}") from error
-                    start += len(text)
-                    yield X, y
+                        where = f"{path}, bytes {file.tell() - len(text)} to {file.tell()}"
+                        raise ValueError(f"{where}: {error}") from error
 
     def __repr__(self) -> str:
         known = self.__dict__.get("n_features", "not counted yet")
-        return f"SvmlightBlocks({count(self.files)}, n_features={known})"
+        return f"SvmlightBlocks({_count(self.files)}, n_features={known})"
 
 
 def _sliceable(name: str, given: Any, dimensions: int) -> Any:
     """What gives rows by a slice."""
-    part: Any = _Stored.at(given) if isinstance(given, (str, os.PathLike)) else given
+    part: Any = _Stored(given) if isinstance(given, (str, os.PathLike)) else given
     if sp.issparse(part):
         if part.format != "csr":
             raise ValueError(f"{name} is in the format {part.format}: pass {name}.tocsr()")
@@ -441,31 +410,23 @@ def _sliceable(name: str, given: Any, dimensions: int) -> Any:
     return part
 
 
-def _row_bytes(X: Any) -> float:
-    size = X.data.nbytes + X.indices.nbytes if sp.issparse(X) else X.nbytes
-    return size / max(1, X.shape[0])
-
-
-def positive(name: str, value: int) -> int:
+def _positive(name: str, value: int) -> int:
     if value < 1:
         raise ValueError(f"{name} must be at least 1, but got {value}")
     return value
 
 
-def rows_in_block(given: int | None, row_bytes: float) -> int:
+def _rows_in_block(given: int | None, row_bytes: float) -> int:
     """Rows in a block: as given, or as many as fill it."""
-    if given is not None:
-        return positive("block_rows", given)
-    return max(1, int(BLOCK_BYTES / max(1.0, row_bytes)))
+    filled = max(1, int(BLOCK_BYTES / max(1.0, row_bytes)))
+    return _positive("block_rows", filled if given is None else given)
 
 
-def listed(files: Files, pattern: str = "") -> list[str]:
+def _listed(files: Files, pattern: str = "") -> list[str]:
     """Absolute paths of files that are there; of a folder, those that match the pattern."""
-    if isinstance(files, (str, os.PathLike)):
-        path = Path(files)
-        paths = sorted(path.rglob(pattern)) if pattern and path.is_dir() else [path]
-    else:
-        paths = [Path(path) for path in files]
+    paths = [Path(p) for p in ([files] if isinstance(files, (str, os.PathLike)) else files)]
+    if pattern and len(paths) == 1 and paths[0].is_dir():
+        paths = sorted(paths[0].rglob(pattern))
     if not paths:
         raise ValueError(f"there is no file {pattern} in {files}")
     for path in paths:
@@ -474,6 +435,6 @@ def listed(files: Files, pattern: str = "") -> list[str]:
     return [os.path.abspath(path) for path in paths]
 
 
-def count(files: list[str]) -> str:
+def _count(files: list[str]) -> str:
     """In words."""
     return f"{len(files)} file{'s' * (len(files) > 1)}"
