@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
-from operator import itemgetter
+from operator import getitem, itemgetter
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from marginsvm._typing import Array
-from marginsvm.estimators.fit_blocks import Layout, Seen, block_data, look
+from marginsvm.estimators.fit_blocks import Layout, Seen, block_data, look, refuse_blocks
 from marginsvm.problem.matrix import Blocks, Matrix, as_matrix, stacked
 from marginsvm.problem.threads import single_threaded_blas
 
@@ -113,8 +113,9 @@ class DaskMargin(ClassifierMixin, BaseEstimator):
             )
         fitted = clone(self.estimator)
         fitted._validate_params()
-        blocks = _blocks(X, y, sample_weight)
-        checked = client.compute([delayed(_checked)(type(fitted).__name__, *b) for b in blocks])
+        refuse_blocks(fitted)
+        blocks, name = enumerate(_blocks(X, y, sample_weight)), type(fitted).__name__
+        checked = client.compute([delayed(look)(name, number, block) for number, block in blocks])
         seen = client.gather(client.map(itemgetter(1), checked))
         training = block_data(fitted, seen, partial(_ready, client, checked))
         self.estimator_ = fitted._fit(training, X, y)
@@ -185,12 +186,11 @@ class DaskBlocks:
     """
 
     def __init__(self, X: Any, y: Any, sample_weight: Any = None) -> None:
-        self._blocks = [block[1:] for block in _blocks(X, y, sample_weight)]
+        self._blocks = _blocks(X, y, sample_weight)
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        for X, y, weight in self._blocks:
-            block = delayed(tuple)([X, y] if weight is None else [X, y, weight]).compute()
-            yield block
+        for block in self._blocks:
+            yield delayed(block).compute()
 
 
 def _current_client() -> Any:
@@ -203,30 +203,29 @@ def _current_client() -> Any:
         ) from None
 
 
-def _blocks(X: Any, y: Any, sample_weight: Any) -> list[tuple[int, Any, Any, Any]]:
-    """Number, X, y and weights of each block of rows, lazily."""
+def _blocks(X: Any, y: Any, sample_weight: Any) -> list[tuple[Any, ...]]:
+    """X, y and, if given, weights of each block of rows, lazily."""
     if isinstance(X, da.Array):
-        X = X.rechunk({1: X.shape[1]}) if X.numblocks[1] > 1 else X
-    lazy = [_parts(a, X) for a in (X, y, sample_weight)]
+        X = X.rechunk({1: -1})
+    given = (X, y) if sample_weight is None else (X, y, sample_weight)
+    lazy = [_parts(a, X) for a in given]
     numbers = [len(parts) for parts in lazy]
     if len(set(numbers)) > 1:
         raise ValueError(
             f"X, y and sample_weight must have the same blocks of rows, but have {numbers}"
         )
-    return [(number, *block) for number, block in enumerate(zip(*lazy, strict=True))]
+    return list(zip(*lazy, strict=True))
 
 
 def _parts(a: Any, X: Any) -> list[Any]:
-    if a is None:
-        return [None] * (X.npartitions if hasattr(X, "npartitions") else X.numblocks[0])
     if isinstance(X, da.Array):
         if np.isnan(X.shape[0]):
             raise ValueError(
                 "the chunks of X have unknown sizes: call X.compute_chunk_sizes() first"
             )
         if not isinstance(a, da.Array):
-            a = a.to_dask_array(lengths=True) if hasattr(a, "to_dask_array") else da.asarray(a)
-        if np.isnan(a.shape[0]) or a.shape[0] != X.shape[0]:
+            a = a.to_dask_array(lengths=True) if hasattr(a, "to_dask_array") else da.atleast_1d(a)
+        if a.shape[0] != X.shape[0]:
             raise ValueError(
                 f"X has {X.shape[0]} rows, but y or sample_weight {a.shape[0]}: they must agree "
                 "(nan: call compute_chunk_sizes() first)"
@@ -235,10 +234,6 @@ def _parts(a: Any, X: Any) -> list[Any]:
     elif not hasattr(a, "to_delayed"):
         raise TypeError(f"X and y must be dask collections, but got {type(a).__name__}")
     return list(np.ravel(a.to_delayed()))
-
-
-def _checked(name: str, number: int, X: Any, y: Any, weight: Any) -> tuple[Any, Seen]:
-    return look(name, number, (X, y) if weight is None else (X, y, weight))
 
 
 class _Chunks(Blocks):
@@ -262,7 +257,7 @@ class _Chunks(Blocks):
         super().__init__(lambda: (), (int(ends[-1]), width), dtype, sparse)
         self._client, self._chunks, self._sizes = client, chunks, sizes
         self._places = [slice(int(e - n), int(e)) for e, n in zip(ends, sizes, strict=True)]
-        self._sent: list[tuple[Any, list[Any]]] = []
+        self._sent: dict[int, tuple[Any, list[Any]]] = {}
 
     def each(self, work: Callable[..., Any], *local: Any) -> list[Any]:
         parts = [self._parts_of(a) for a in local]
@@ -273,18 +268,16 @@ class _Chunks(Blocks):
         """What belongs to each chunk; rows do not change, and are sent once, to all workers."""
         if a is None or isinstance(a, np.ndarray):
             return [a if a is None else a[place] for place in self._places]
-        for known, parts in self._sent:
-            if known is a:
-                return parts
-        parts = [self._client.submit(_same, a[place], pure=False) for place in self._places]
-        self._sent.append((a, parts))
-        return self._sent[-1][1]
+        if id(a) not in self._sent:  # a is kept too, so that its id is of no other
+            parts = [self._client.submit(_same, a[place], pure=False) for place in self._places]
+            self._sent[id(a)] = a, parts
+        return self._sent[id(a)][1]
 
     def _fetched(self, index: Array) -> Any:
         at = [np.searchsorted(index, [place.start, place.stop]) for place in self._places]
-        some = [c for c, (i, j) in enumerate(at) if i < j]
-        wanted = [index[slice(*at[c])] - self._places[c].start for c in some or [0]]
-        taken = self._client.map(_take, [self._chunks[c] for c in some or [0]], wanted, pure=False)
+        some = [c for c, (i, j) in enumerate(at) if i < j] or [0]
+        wanted = [index[slice(*at[c])] - self._places[c].start for c in some]
+        taken = self._client.map(getitem, [self._chunks[c] for c in some], wanted, pure=False)
         return stacked(self._client.gather(taken))
 
     def _with(self, change: Callable[[slice, Any], Any], width: int) -> Any:
@@ -300,10 +293,6 @@ def _each(work: Callable[..., Any], chunk: Matrix, *local: Any) -> list[Any]:
 def _same(part: Any) -> Any:
     """What was sent, as a task, which is done again where a worker is lost."""
     return part
-
-
-def _take(chunk: Matrix, index: Array) -> Matrix:
-    return chunk[index]
 
 
 def _ready(client: Any, checked: list[Any], layout: Layout, kept: Array) -> _Chunks:
@@ -333,7 +322,7 @@ def _applied(estimator: Any, method: str, X: Any, dtype: np.dtype) -> Any:
     k = len(estimator.classes_)
     wide = method == "decision_function" and k > 2
     if isinstance(X, da.Array):
-        X = X.rechunk({1: X.shape[1]}) if X.numblocks[1] > 1 else X
+        X = X.rechunk({1: -1})
         shape = {"chunks": (X.chunks[0], (k,))} if wide else {"drop_axis": 1}
         return X.map_blocks(call, dtype=dtype, **shape)
     if isinstance(X, dd.DataFrame):

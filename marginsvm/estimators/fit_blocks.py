@@ -82,10 +82,23 @@ class FitsBlocks:
 
 def source_data(estimator: Any, source: Any) -> TrainingData:
     """Validate a source of blocks by one pass over it, before a fit begins."""
+    refuse_blocks(estimator)
     name, targets = type(estimator).__name__, isinstance(estimator, RegressorMixin)
     blocks = enumerate(_fresh(source))
     seen = (look(name, number, block, targets=targets)[1] for number, block in blocks)
     return block_data(estimator, seen, partial(_read_again, source))
+
+
+def refuse_blocks(estimator: Any) -> None:
+    """Refuse a kernel and steps that are no passes over the data, before any block is read."""
+    spec = ProblemSpec.of(estimator)
+    if spec.kernel != "linear":
+        raise ValueError(
+            f"blocks need kernel='linear', but got {spec.kernel!r}: a kernel compares every "
+            "example with every other; use fit on what fits in memory"
+        )
+    check_kernel_params(spec)
+    estimator._algorithm().requires.check_blocks(type(estimator).__name__)
 
 
 class Seen(NamedTuple):
@@ -113,13 +126,6 @@ def block_data(
 ) -> TrainingData:
     """Training data from the first pass; ``matrix(layout, kept)`` gives the examples."""
     spec, sizes, some = ProblemSpec.of(estimator), list[int](), list[Seen]()
-    if spec.kernel != "linear":
-        raise ValueError(
-            f"blocks need kernel='linear', but got {spec.kernel!r}: a kernel compares every "
-            "example with every other; use fit on what fits in memory"
-        )
-    check_kernel_params(spec)
-    estimator._algorithm().requires.check_blocks(type(estimator).__name__)
     for block in seen:
         sizes.append(len(block.y))
         some += [block] if len(block.y) else []
