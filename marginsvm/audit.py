@@ -298,13 +298,12 @@ def audit(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Audit
     check_exact(X)
     X = check_array(X, accept_sparse="csr", dtype=np.float64)
     weight = _check_sample_weight(on_host(sample_weight), X, dtype=np.float64)
-    name = " ".join(repr(model).split())
     if not is_outlier_detector(model):
         y = np.asarray(on_host(y))
         check_consistent_length(X, y)
     solved = [*_solved(model, X, y, weight, _estimator(model, X, y))]
     _refuse_misread(model, solved, X)
-    return Audit(name, tuple(_judged(model, one, X) for one in solved))
+    return Audit(" ".join(repr(model).split()), tuple(_judged(model, one, X) for one in solved))
 
 
 @dataclass(frozen=True)
@@ -317,7 +316,7 @@ class _Solved:
     rows : ndarray
         The examples that it is about.
     y, weight : ndarray
-        Labels or targets, and weights, of these.
+        Labels or targets (of one class ones, which are not used), and weights, of these.
     stated : estimator
         With its parameters, and ``coef_`` or ``dual_coef_`` and ``support_``, of ``rows``.
     constant : float or None
@@ -349,22 +348,21 @@ class _Solved:
         stated = copy(self.stated).set_params(**changed)
         if is_outlier_detector(stated):
             stated.intercept_ = np.zeros(1)
-        y = None if is_outlier_detector(stated) else self.y
-        data = Data.of(stated, self.examples(X), y, self.weight, None)
+        data = Data.of(stated, self.examples(X), self.y, self.weight, None)
         read = Reading(stated, data, Floats(0.0))
         found, unit = read.parts[0].primal(read.numbers), float(read.radius)
         return float(found.objective) / unit**2, float(found.margin) * unit
 
     def best(self, X: Any, constant: float | None = None, **changed: Any) -> Any:
         """The best estimator; with a constant feature in place of an intercept."""
-        X, labels = self.examples(X), () if is_outlier_detector(self.stated) else (self.y,)
+        X = self.examples(X)
         if constant is not None:
             column, changed = np.full((X.shape[0], 1), constant), {"fit_intercept": False}
             X = sp.hstack([X, column], format="csr") if sp.issparse(X) else np.hstack([X, column])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the bounds say it
             best = clone(self.stated).set_params(**changed)
-            return best.fit(X, *labels, sample_weight=self.weight)
+            return best.fit(X, self.y, sample_weight=self.weight)
 
     def beside_the_least(self, X: Any, cost: float, constant: float | None = None) -> Worth:
         best = self.best(X, constant)
@@ -411,9 +409,8 @@ def _judged(model: Any, one: _Solved, X: Any) -> Judged:
         share = float(one.weight @ errors) / float(one.weight.sum())
         text = f"at most nu={stated.nu:g} of the examples are outliers ({share:.4g} are)"
         claims.append(Claim("share", share <= stated.nu, text))
-    counts = len(one.rows), int(np.count_nonzero(errors))
-    found = one.name, ", ".join(words), *counts, own, margin, separable, tuple(claims), regression
-    return Judged(*found)
+    found = one.name, ", ".join(words), len(one.rows), int(np.count_nonzero(errors))
+    return Judged(*found, own, margin, separable, tuple(claims), regression)
 
 
 def _claims(
