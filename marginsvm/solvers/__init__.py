@@ -1,1 +1,1 @@
-"""Solvers of the quadratic program, which compute in floats; certificates prove what they find."""
+"""Solvers of the quadratic program, in floats; :mod:`marginsvm.certificate` proves the bounds."""

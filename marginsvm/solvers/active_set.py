@@ -1,16 +1,16 @@
-"""Active sets: hard margins, and squared slack of few examples, by the rows that carry weight.
+"""Active-set method: hard margins, and squared hinge loss on few examples.
 
-Few rows decide a hard margin. They are found by sifting: the program is solved on a working set,
-all rows are checked by a pass, and those that violate the solution join. On the working set
+A hard margin has few support vectors. They are found by sifting: the program is solved on a working
+set, all rows are checked in one pass, and violated rows are added. On the working set
 
     G u + ridge u + F f = target + z      u >= 0, z >= 0, u z = 0, F'u = g
 
-is solved by block principal pivoting: all rows with negative u or z change sides at once, and with
-each change a system of the rows with weight is solved, by their inner products G or, of many sparse
-rows, by conjugate gradients. Where G is singular or margins are thin, it is the point of the rows'
-hull nearest to the origin, by nonnegative least squares, and then the shortest vector of the affine
-hull of its support, to all digits. Both answers are found: where nothing separates, A'alpha is
-rounding.
+is solved by block principal pivoting: all rows with negative u or z change sides at once, and each
+exchange solves a linear system of the rows with u > 0, by their Gram matrix G or, for many sparse
+rows, by conjugate gradients. If G is singular or the margin is small, the minimum-norm point of the
+rows' convex hull is computed instead: nonnegative least squares finds its support, and Wolfe's
+method the minimum-norm point of the affine hull to full precision. If the classes overlap, A'alpha
+ends at rounding level.
 
 References
 ----------
@@ -35,27 +35,27 @@ from marginsvm.solvers.solution import NOTHING, Monitor, Progress, Solution
 from marginsvm.solvers.systems import Factor, Rows, conjugate_gradients
 
 EPS = float(np.finfo(np.float64).eps)
-FIRST, FIRST_OF_PAIR = 100, 5  # rows to begin with: in all, and for each pair of classes
-WIDE = 3000  # rows up to which all are taken if examples have more features
-GROWTH, NEAR = 0.2, 0.05  # share of the support that may join; margins within this share stay
-FOR_NEAREST = 1500  # rows up to which nonnegative least squares take less than a second
-ROOM = 4500  # rows of a working set at most: 160 MB
-LOST = 1e-12  # of a margin to rounding
-SINGULAR = 2  # rows for each number in one from which on inner products are singular
+FIRST, FIRST_OF_PAIR = 100, 5  # size of the first working set: in total, and per pair of classes
+WIDE = 3000  # with d > n, largest number of rows that all enter the first working set
+GROWTH, NEAR = 0.2, 0.05  # largest growth per iteration (of the support); rows this near 1 stay
+FOR_NEAREST = 1500  # largest number of rows for nonnegative least squares (less than a second)
+ROOM = 4500  # largest working set: 160 MB
+LOST = 1e-12  # relative rounding error of a margin
+SINGULAR = 2  # ratio of rows to features above which G counts as singular
 THIN = 1e-6  # margin (in radii) below which A'u has too few digits
-PRODUCTS = 300  # of conjugate gradients at most
-TURNS = 3  # exchanges that may pass without fewer rows on the wrong side
-NEGATIVE = 1e-10  # a weight or a slack below minus this, relative to the largest
-STIFF = 1e3  # weight of the balance in nonnegative least squares
+PRODUCTS = 300  # largest number of conjugate gradient iterations
+TURNS = 3  # exchanges allowed without a decrease of the number of infeasible rows
+NEGATIVE = 1e-10  # u or z is infeasible below minus this, relative to the largest
+STIFF = 1e3  # penalty on F'u in nonnegative least squares
 
 
-Solved = tuple[Array, Array, Array | None]  # weights on a working set, f, and maybe w
+Solved = tuple[Array, Array, Array | None]  # u on a working set, f, and optionally w
 
 
 def active_set(
     qp: QuadraticProgram, start: Array | None, tol: float, max_iter: int, monitor: Monitor
 ) -> Solution:
-    """Solve a program whose weights have no upper bounds, by a working set of rows."""
+    """Solve a program without upper bounds on alpha, by a working set of rows."""
     progress, rows = Progress(qp, tol, max_iter, monitor), Rows(qp)
     ridge, target = (np.broadcast_to(v, qp.shape).ravel() for v in (qp.ridge, qp.target))
     work, least = first_rows(rows)
@@ -83,7 +83,7 @@ def active_set(
         progress.primal(w, f, S)
         if not progress.goes_on():
             break
-        # margins beyond that of the support, in its units
+        # value minus target of the rows outside the working set
         unit = abs(float(f[-1])) if qp.game else 1.0
         values = np.full(alpha.size, np.inf)
         values[rows.ids] = rows.flat(qp.values(S, f) + qp.ridge * alpha - qp.target)
@@ -108,9 +108,9 @@ def active_set(
 
 
 def first_rows(rows: Rows) -> tuple[Array, int]:
-    """Rows of which the difference of the class means has the smallest values, and how many.
+    """First working set: the rows with the smallest margins for w = difference of class means.
 
-    All rows, if these are few, or have slack and more features than there are of them.
+    All rows if they are few, or with slack if d > n. Also returns the least number of rows to add.
     """
     qp = rows.qp
     least = max(FIRST, FIRST_OF_PAIR * qp.k * (qp.k - 1))
@@ -130,10 +130,10 @@ def first_rows(rows: Rows) -> tuple[Array, int]:
 def block_pivoting(
     G: Array, F: Array, target: Array, ridge: Array, g: Array, passive: Array
 ) -> Solved | None:
-    """Weights and f of the program on a few rows; None: it does not settle.
+    """Solution u, f of the program on a few rows; None: the exchanges do not converge.
 
-    Adding FF' to G makes it definite on affinely independent rows, and as F'u is known only moves f
-    by g.
+    FF' is added to G, which is then positive definite on affinely independent rows. Since F'u = g,
+    this only shifts f by g.
     """
     H = G + F @ F.T
     np.einsum("ii->i", H)[...] += ridge
@@ -161,7 +161,7 @@ def block_pivoting(
 
 
 def nearest_point(rows: Rows, work: Array, G: Array, F: Array) -> Solved | None:
-    """Weights, f and w of a hard margin on a few rows, without squares of small numbers."""
+    """Solution u, f, w of a hard margin on a few rows; NNLS avoids squares of small numbers."""
     qp, d = rows.qp, rows.qp.examples.d
     if d is not None and qp.k * d <= max(2 * len(work), 200):
         few, at = np.unique(rows.example_of(work), return_inverse=True)
@@ -182,10 +182,10 @@ def nearest_point(rows: Rows, work: Array, G: Array, F: Array) -> Solved | None:
 
 
 def wolfe(A: Array, F: Array, g: Array, u: Array) -> tuple[Array, Array, Array]:
-    """The shortest ``A'u`` with ``F'u = g`` and u >= 0, from weights near it; f, and ``A'u``.
+    """The minimum-norm ``A'u`` with ``F'u = g`` and u >= 0, from a u nearby; u, f and ``A'u``.
 
-    To the shortest vector of the affine hull of the rows with weight or, if some weights would be
-    negative, until the first is 0; then the row that violates most joins.
+    Each step goes to the minimum-norm point of the affine hull of the rows with u > 0, or until the
+    first u reaches 0; then the most violated row is added.
     """
     some, f, w = u > 0.0, 0.0 * g, A.T @ u
     for _ in range(len(A)):
@@ -205,7 +205,7 @@ def wolfe(A: Array, F: Array, g: Array, u: Array) -> tuple[Array, Array, Array]:
         u[S] = np.maximum(v, 0.0)
         w = A.T @ u
         if NOTHING**2 < float(w @ w) < THIN**2:
-            # a sum that cancels: the same margin on all rows with weight tells more of its digits
+            # A'u cancels: equal margins on all rows with u > 0 determine more of its digits
             Q = np.linalg.qr(F[S, :-1], mode="complete")[0][:, F.shape[1] - 1 :]
             v = lstsq(Q.T @ A[S], Q.sum(axis=0), lapack_driver="gelsy")[0]
             w = v / max(float(v @ v), 1e-300)
@@ -222,10 +222,10 @@ def wolfe(A: Array, F: Array, g: Array, u: Array) -> tuple[Array, Array, Array]:
 def pivoting_by_products(
     qp: QuadraticProgram, start: Array | None, tol: float, max_iter: int, monitor: Monitor
 ) -> Solution:
-    """Block pivoting on all rows of two classes from weights that are known.
+    """Block pivoting on all rows of two classes, from a start alpha.
 
-    Systems are solved by conjugate gradients, for the margin 1 also in a game: first roughly, as
-    long as rows without slack still change sides.
+    Systems are solved by conjugate gradients, with margin 1 also in a game; for hard margins only
+    roughly as long as rows still change sides.
     """
     progress, s = Progress(qp, tol, max_iter, monitor), qp.sign
     if start is None or not np.any(start):
@@ -262,7 +262,7 @@ def pivoting_by_products(
 
 
 def _on_face(qp: QuadraticProgram, face: Array, x: Array, precision: float) -> tuple[Array, float]:
-    """Weights of the face under which its rows have margin 1, by conjugate gradients; and b."""
+    """Alpha on the face such that its rows have margin 1, by conjugate gradients; and b."""
     examples, y, ridge = qp.examples.take(face), qp.sign[face], qp.ridge[face]
     diagonal = ridge + examples.squared_norms + 1e-300
 
@@ -276,6 +276,6 @@ def _on_face(qp: QuadraticProgram, face: Array, x: Array, precision: float) -> t
 
     x = x - y * float(y @ x) / len(face) if qp.intercept else x
     size = precision * float(np.sqrt(balanced(np.ones(len(face))).sum()))
-    with np.errstate(over="ignore", invalid="ignore"):  # rows that overlap have no solution
+    with np.errstate(over="ignore", invalid="ignore"):  # without a solution if the rows overlap
         x, r = conjugate_gradients(product, balanced, x, 1.0 - product(x), size, PRODUCTS)
     return x, float((y * r).mean()) if qp.intercept else 0.0

@@ -1,20 +1,21 @@
-"""Dual coordinate descent, for long, sparse and low-dimensional examples.
+"""Dual coordinate descent, for many, sparse or low-dimensional examples.
 
     max over alpha   target'alpha - |A'alpha|^2/2 - sum_i ridge_i alpha_i^2/2
     subject to       0 <= alpha <= upper, F'alpha = 0     (several classes: sum_j alpha_ij <= cap_i)
 
-One variable after the other, in random order, gets its best value while ``w = A'alpha`` is kept
-(Hsieh et al.); of several classes all variables of an example, as one projection (Keerthi et al.).
-Variables that are at a bound, and whose slope holds them there by more than any violation of the
-last epoch, are left out until the next check of all (shrinking).
+Each epoch minimises over one variable at a time, in random order, and maintains ``w = A'alpha``
+(Hsieh et al.); for several classes, over all variables of an example by one projection (Keerthi et
+al.). Shrinking: variables at a bound whose gradient exceeds the largest violation of the last
+epoch are skipped until the next check of all rows.
 
 The free intercept is the multiplier of ``s = F'alpha = 0`` in an augmented Lagrangian,
 ``b = lambda + sigma s``: like a feature of value ``sqrt(sigma)`` with an offset. After some epochs
-lambda becomes b, all rows are looked at, and both values are computed: P at the best intercept and
-the best length of w, D at balanced alpha. A stiff sigma makes single steps short, a soft one takes
-many multipliers.
+lambda is set to b, all rows are checked, and both values are computed: P at the best intercept and
+the best scaling of w, D at an alpha with ``F'alpha = 0``. A large sigma shortens the steps, a small
+one needs many updates of lambda.
 
-Hard margins have the margin 1 here, and no sum of alpha is given; values are those of the game.
+Hard margins are solved with the target 1 and without a constraint on the sum of alpha; the values
+are those of the game.
 
 References
 ----------
@@ -42,12 +43,12 @@ _OPTIONS: dict[str, Any] = {
     "fastmath": {"nnan", "nsz", "reassoc", "contract", "arcp"},
 }
 part, loop = parts(forceinline=True, **_OPTIONS), compiled(**_OPTIONS)
-index = np.uint64  # no index is tested for counting from the end
+index = np.uint64  # unsigned: numba needs no test for negative indices
 
 
 @part
 def _dot(data, indices, indptr, i, w):
-    """Product of example i with w; dense examples have no indices."""
+    """Inner product of example i with w; dense examples have no indices."""
     total = 0.0
     if len(indices):
         for t in range(index(indptr[i]), index(indptr[i + 1])):
@@ -87,28 +88,28 @@ def descend_rows(
     data, indices, indptr, of, sign, target, curvature, ridge, upper, b, sigma,
     alpha, w, active, seed, epochs, tol,
 ):  # fmt: skip
-    """Some epochs over the active rows, which shrink.
+    """Epochs over the active rows, with shrinking.
 
     Parameters
     ----------
     data, indices, indptr : ndarray
         CSR, or dense data and no indices.
     of, sign, target, ridge, upper : ndarray
-        Of each row; of which example it is.
+        Per row; ``of`` is its example.
     curvature : ndarray
         Squared norm of the row, plus ridge and sigma.
     b, sigma : float
-        Intercept, and by how much it grows with ``sum sign alpha``.
+        Intercept, and its derivative in ``sum sign alpha``.
     alpha, w : ndarray
-        They change in place, as do active (an order) and seed.
+        Changed in place, as are active (an order) and seed.
     epochs : int
     tol : float
-        Largest violation at which they end.
+        Largest violation for termination.
 
     Returns
     -------
     b, n_steps : float, int
-        The intercept, and variables looked at.
+        The intercept, and the number of coordinate steps.
     """
     m, steps, high, low = len(active), 0, np.inf, -np.inf
     for _ in range(epochs):
@@ -143,7 +144,7 @@ def descend_rows(
 
 @part
 def projected(c, own, q, diagonal, cap, alpha, order):
-    """Maximise ``c'a - q (sum a)^2/2 - diagonal |a|^2/2`` over a >= 0 with sums up to the cap.
+    """Maximise ``c'a - q (sum a)^2/2 - diagonal |a|^2/2`` over ``a >= 0, sum a <= cap``.
 
     The solution is ``max(c_j - level, 0) / diagonal``; classes are sorted until the level is found.
     """
@@ -174,7 +175,7 @@ def projected(c, own, q, diagonal, cap, alpha, order):
 
 @part
 def _class_scores(data, indices, indptr, i, W, scores):
-    """Add the products of example i with all columns of W."""
+    """Add the inner products of example i with all columns of W."""
     if len(indices):
         for t in range(index(indptr[i]), index(indptr[i + 1])):
             x, row = data[t], W[index(indices[t])]
@@ -200,7 +201,7 @@ def _add_to_class(data, indices, indptr, i, step, W, c):
 
 @part
 def _dot_of_class(data, indices, indptr, i, W, c):
-    """Product of example i with a column of W."""
+    """Inner product of example i with a column of W."""
     total = 0.0
     if len(indices):
         for t in range(index(indptr[i]), index(indptr[i + 1])):
@@ -216,22 +217,22 @@ def descend_examples(
     data, indices, indptr, codes, square, ridge, cap, sigma, alpha, W, b, excess, order, seed,
     first, last,
 ):  # fmt: skip
-    """Epochs over the examples, all variables of one at a time.
+    """Epochs over the examples; each step updates all variables of one example.
 
-    In epochs 1, 2, 4, 8, 16, 24, ... all classes are looked at, else those whose variable is
-    positive, which with many classes are few.
+    In epochs 1, 2, 4, 8, 16, 24, ... all classes are updated, otherwise only those with alpha > 0,
+    which are few if there are many classes.
 
     Parameters
     ----------
     data, indices, indptr : ndarray
         CSR, or dense data and no indices.
     codes, square, ridge, cap : ndarray
-        Of each example.
+        Per example.
     sigma : float
     alpha, W, b, excess : ndarray of shape (n, k), (d, k), (k,) and (k,)
-        They change in place, as do order and seed. b has ``sigma excess`` in it.
+        Changed in place, as are order and seed. b includes ``sigma excess``.
     first, last : int
-        Epochs.
+        Range of the epochs.
     """
     n, k = alpha.shape
     scores, new, places = np.empty(k), np.empty(k), np.empty(k, np.int64)
@@ -273,7 +274,7 @@ def descend_examples(
 def dual_cd(
     qp: QuadraticProgram, start: Array | None, tol: float, max_iter: int, monitor: Monitor
 ) -> Solution:
-    """Solve a program of examples with features; an iteration ends with a look at all rows."""
+    """Solve a program of examples with features; each iteration ends with a check of all rows."""
     progress = Progress(qp, tol, max_iter, monitor)
     X, none = qp.examples.rows(np.arange(qp.examples.n)), np.empty(0, np.int32)
     if sp.issparse(X):
@@ -282,7 +283,7 @@ def dual_cd(
     else:
         arrays, square = (X.ravel(), none, none), np.einsum("ij,ij->i", X, X)
     alpha = np.zeros(qp.shape) if start is None else start.copy()
-    if start is not None and qp.game:  # at the length where margins are 1
+    if start is not None and qp.game:  # scaled to margin 1
         alpha /= max(-2.0 * qp.dual(start), 1e-300)
     (_by_rows if qp.codes is None else _by_examples)(progress, X, arrays, square, alpha)
     return progress.solution()
@@ -291,7 +292,7 @@ def dual_cd(
 def _by_rows(
     progress: Progress, X: Any, arrays: tuple[Array, ...], square: Array, alpha: Array
 ) -> None:
-    """Two classes, and intervals."""
+    """Two classes, and regression."""
     qp, m = progress.qp, len(progress.qp.sign)
     of = np.arange(m) if qp.example is None else qp.example
     target, ridge, upper = (
@@ -299,7 +300,7 @@ def _by_rows(
     )
     size, mean = float(np.median(square[square > 0.0])) if square.any() else 1.0, mean_of(qp, X)
     w = np.asarray(X.T @ qp.coefficients(alpha)[:, 0])
-    # an intercept is to move by the width of a margin before all rows have gone to their bounds
+    # least sigma: the intercept can change by the width of the margin within the bounds of alpha
     least = 0.05 * float(ridge.mean()) + 1.0 / (0.06 * upper.sum())
     b, sigma, slope, active = 0.0, (0.1 * size + least) * qp.intercept, 1.0, np.arange(m)
     seed, epochs, mark, gap = np.ones(1, np.uint64), 0.0, 25.0, 0.3
@@ -316,7 +317,7 @@ def _by_rows(
         progress.dual(alpha / mass)
         if not progress.goes_on():
             return
-        if epochs >= mark:  # if twice the work leaves a third of the gap, others are quicker
+        if epochs >= mark:  # if doubling the epochs leaves 0.3 of the gap, stop
             if progress.gap > 0.3 * gap:
                 return
             mark, gap = 2.0 * epochs, progress.gap
@@ -332,15 +333,15 @@ def _by_rows(
 
 
 def mean_of(qp: QuadraticProgram, X: Any) -> Array:
-    """What scores of sparse examples lack; dense ones are less their mean."""
+    """The mean that centring subtracts from sparse examples; 0 for dense ones, already centred."""
     mean = qp.examples.mean if qp.examples.sparse else None
     return np.zeros(X.shape[1]) if mean is None else np.asarray(mean)
 
 
 def _at_best_length(qp: QuadraticProgram, w: Array, S: Array) -> tuple[Array, Array, Array]:
-    """The best f, and the multiple that costs least of hinge loss, where targets are 1.
+    """The best f and, for targets 1, the scaling t of w with the least hinge loss objective.
 
-    The slope ``t |w|^2 - sum of upper m over the rows with t m < 1`` jumps where a row reaches 1.
+    Its derivative ``t |w|^2 - sum of upper m over the rows with t m < 1`` jumps where ``t m = 1``.
     """
     f = qp.best_f(S, np.zeros(qp.n_free))
     square = qp.examples.inner(w, w)
@@ -348,7 +349,7 @@ def _at_best_length(qp: QuadraticProgram, w: Array, S: Array) -> tuple[Array, Ar
         return w, f, S
     m = qp.values(S, f)
     order = np.argsort(-m)
-    order = order[m[order] > 0.0]  # these reach 1 in turn
+    order = order[m[order] > 0.0]  # these reach margin 1 in this order
     reach, pulls = 1.0 / m[order], np.broadcast_to(qp.upper, m.shape) * m
     pull = pulls.sum() - np.append(0.0, np.cumsum(pulls[order]))
     i = int(np.searchsorted(reach * square >= pull[:-1], True))
@@ -360,9 +361,9 @@ def _at_best_length(qp: QuadraticProgram, w: Array, S: Array) -> tuple[Array, Ar
 def _by_examples(
     progress: Progress, X: Any, arrays: tuple[Array, ...], square: Array, alpha: Array
 ) -> None:
-    """Several classes, with Nesterov's momentum where epochs are slow.
+    """Several classes, with Nesterov's momentum if epochs converge slowly.
 
-    It begins anew where alpha proves less than before (O'Donoghue, Candes 2015).
+    The momentum is restarted when the dual value decreases (O'Donoghue, Candes 2015).
     """
     qp, n, k = progress.qp, len(square), progress.qp.k
     cap = np.full(n, np.inf) if qp.cap is None else qp.cap

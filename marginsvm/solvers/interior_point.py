@@ -1,16 +1,16 @@
-"""Interior points: Mehrotra's predictor and corrector, for every row of the table.
+"""Mehrotra's predictor-corrector interior-point method, for all programs.
 
-With ``over = upper - alpha`` (of an example's sum, where several rows share a cap) as a variable of
-its own, and multipliers z and xi of ``alpha >= 0`` and ``over >= 0``, the solution has
+With the slack ``over = upper - alpha`` (of the sum over an example, if its rows share a cap) and
+multipliers z and xi of ``alpha >= 0`` and ``over >= 0``, the KKT conditions are
 
     A w + F f + ridge alpha + xi = target + z      w = A'alpha,  F'alpha = g
     alpha z = 0,  over xi = 0
 
-Each iteration solves these for products that fall to 0 (predictor), and then for products that fall
-to a common aim, less what the predictor's curvature adds (corrector); both by one factor of the
-system, see ``systems``. (w, f, z, xi) and (alpha, over) have step lengths of their own. Signs of
-coefficients are unit rows. Where nothing separates, a hard margin ends with A'alpha at rounding
-level, as it is a game.
+Each iteration solves the linearised conditions for products 0 (predictor), then for products mu
+minus the second-order terms of the predictor (corrector), with one factorisation, see ``systems``.
+(w, f, z, xi) and (alpha, over) have separate step lengths. Sign constraints on coefficients are
+unit rows. A hard margin is solved as a game: if the classes overlap, it ends with A'alpha at
+rounding level.
 
 References
 ----------
@@ -34,27 +34,28 @@ from marginsvm.solvers.solution import Monitor, Progress, Solution
 from marginsvm.solvers.systems import ByRows, Rows, Weights, WrittenOut, side_of
 
 EPS = float(np.finfo(np.float64).eps)
-INWARD = 1e-11  # of targets without slack, relative to their size
-INSIDE = 0.995  # share of the way to the boundary that a step goes
-# Iterations in a row that leave more of the complementarity; then it begins anew, farther out, and
-# ends after as many that leave all of it.
+INWARD = 1e-11  # tightening of hard targets, relative to their size
+INSIDE = 0.995  # fraction of the step to the boundary
+# After MOST_SLOW iterations in a row that reduce the complementarity by less than this factor the
+# method restarts farther from the boundary; there it stops after as many without any reduction.
 SLOW, MOST_SLOW = 0.9, 10
-ROOM = 1e-9  # by which bounds sum to more than weights are to, at least
-THIN = 1e-6  # value of a game from which on weights that cancel are looked for
-MORE = 5  # iterations after which all weights prove the gap, if few do not
+ROOM = 1e-9  # least relative excess of the sum of upper bounds over the sum of alpha
+THIN = 1e-6  # complementarity of a game below which an alpha with A'alpha = 0 is sought
+MORE = 5  # iterations spent on a sparse alpha once the full alpha proves the gap
 
 
 class Bounds(NamedTuple):
-    """Rows in one flat order, of one program or of a stack, and upper bounds of the first ones.
+    """Bounds of alpha on the flat rows of one program or of a stack of programs.
 
     Attributes
     ----------
     target, ridge : ndarray of shape (..., n)
     upper : ndarray of shape (..., n_upper)
-        Of ``each`` consecutive rows' sum; n_upper may be 0.
+        Upper bounds on the sums of ``each`` consecutive rows, from the first row on; n_upper may
+        be 0.
     each : int
     game : bool
-        Whether the objective is ``|w|^2 / 2`` less the level, and targets are 0.
+        Whether the objective is ``|w|^2 / 2 - rho``, with targets 0.
     """
 
     target: Array
@@ -65,14 +66,14 @@ class Bounds(NamedTuple):
 
     @classmethod
     def of(cls, rows: Rows) -> Bounds:
-        """Of a program; signs of coefficients are rows without bounds."""
+        """Bounds of a program; sign constraints on coefficients are rows without upper bounds."""
         qp = rows.qp
         n_signs = 0 if qp.signs is None else int(np.count_nonzero(qp.signs))
         target, ridge = (np.pad(rows.flat(v), (0, n_signs)) for v in (qp.target, qp.ridge))
         upper, each = (rows.flat(qp.upper), 1) if qp.cap is None else (qp.cap, qp.k - 1)
         if not np.isfinite(upper).all():
             return cls(target, ridge, np.zeros(0), game=qp.game)
-        if qp.level:  # where the sum leaves no other weights than the bounds, there is no inside
+        if qp.level:  # if alpha = upper is the only feasible point, there is no interior
             mass, halves = qp.level * qp.total, [np.ones(len(upper), bool)]
             if qp.intercept and each == 1:
                 mass, halves = 0.5 * mass, [qp.sign > 0, qp.sign < 0]
@@ -80,17 +81,17 @@ class Bounds(NamedTuple):
         return cls(target, ridge, upper, each, qp.game)
 
     def take(self, some: Array) -> Bounds:
-        """Of some of the programs of a stack."""
+        """Bounds of some programs of a stack."""
         return self._replace(**{name: getattr(self, name)[some] for name in self._fields[:3]})
 
     def sums(self, alpha: Array) -> Array:
-        """What counts against each upper bound."""
+        """The sum of alpha under each upper bound."""
         if self.each == 1:
             return alpha[..., : self.upper.shape[-1]]
         return np.asarray(alpha.reshape(-1, self.each).sum(axis=1))
 
     def spread(self, xi: Array) -> Any:
-        """The adjoint of ``sums``: to each row, the number of its bound."""
+        """The adjoint of ``sums``: to each row, the entry of its upper bound."""
         if not self.upper.size:
             return 0.0
         if self.each > 1:
@@ -107,7 +108,7 @@ def dot(x: Array, y: Array) -> Array:
 
 
 def joined(first: Array, second: Array) -> Array:
-    """Both, one after the other."""
+    """Concatenation along the last axis."""
     return np.concatenate([first, second], axis=-1) if second.shape[-1] else first
 
 
@@ -119,7 +120,7 @@ class Point(NamedTuple):
     duals: Array
 
     def moved(self, step: Point, p: Array, r: Array) -> Point:
-        """``p`` along the primal step, ``r`` along that of the weights."""
+        """The point after step lengths ``p`` in (x, duals) and ``r`` in (alpha, over)."""
         return Point(
             self.x + p * step.x,
             self.inside + r * step.inside,
@@ -128,7 +129,7 @@ class Point(NamedTuple):
 
 
 def residuals(side: WrittenOut | ByRows, bounds: Bounds, at: Point) -> tuple[Array, Array]:
-    """Of the rows' equations and of the weights'; anew, as longer iterates have left rounding."""
+    """Residuals of both blocks of equations, recomputed in each iteration to limit rounding."""
     n = bounds.target.shape[-1]
     alpha, z, xi = at.inside[..., :n], at.duals[..., :n], at.duals[..., n:]
     rows = side.values(at.x) + bounds.ridge * alpha + bounds.spread(xi) - bounds.target - z
@@ -136,18 +137,18 @@ def residuals(side: WrittenOut | ByRows, bounds: Bounds, at: Point) -> tuple[Arr
 
 
 def mehrotra(side: WrittenOut | ByRows, bounds: Bounds, at: Point) -> Point:
-    """One iteration, for one program or all of a stack."""
+    """One iteration, for one program or a stack."""
     n = bounds.target.shape[-1]
     alpha, z, xi = at.inside[..., :n], at.duals[..., :n], at.duals[..., n:]
     residual, fall = residuals(side, bounds, at)
-    # primal regularization: sums of weights as large as 1 / eps would round away the norm
+    # primal regularisation: keeps the condition number of the system below 1 / eps
     proximal = np.minimum(1e-14, 1e-4 / alpha.max(axis=-1, keepdims=True))
     h, pull = bounds.ridge + z / alpha + proximal, xi / at.inside[..., n:]
     weights = Weights(h, pull) if bounds.each > 1 else Weights(h + bounds.spread(pull))
     direction = side.factor(weights)
 
     def towards(change: Array) -> Point:
-        """The step after which the equations hold, and products have changed, to first order."""
+        """The Newton step for a given change of the complementarity products."""
         goal = change / at.inside
         dx, da = direction(goal[..., :n] - residual - bounds.spread(goal[..., n:]), fall)
         inside = joined(da, -bounds.sums(da))
@@ -164,13 +165,13 @@ def mehrotra(side: WrittenOut | ByRows, bounds: Bounds, at: Point) -> Point:
     aim = (left / now) ** 3 * now / products.shape[-1]
     step = towards(aim - products - step.inside * step.duals)
     p, r = lengths(step)
-    if bounds.ridge.any():  # residuals of the rows hold alpha, too
+    if bounds.ridge.any():  # with a ridge, alpha enters the rows' residuals
         p = r = np.minimum(p, r)
     return at.moved(step, INSIDE * p, INSIDE * r)
 
 
 def objective_at(side: WrittenOut | ByRows, bounds: Bounds, at: Point) -> Array:
-    """The primal value; half of the squared margin in a game, where it is negative."""
+    """The primal value; in a game, where it is negative, half of the squared margin."""
     value = 0.5 * side.square(at.x)
     if not bounds.game:
         n = bounds.target.shape[-1]
@@ -181,26 +182,26 @@ def objective_at(side: WrittenOut | ByRows, bounds: Bounds, at: Point) -> Array:
 
 
 def longest(x: Array, dx: Array) -> Array:
-    """The length of the step at which x first reaches 0; 1 at most."""
+    """The step length at which x first reaches 0; at most 1."""
     return 1.0 / np.maximum((-dx / x).max(axis=-1, keepdims=True), 1.0)
 
 
 def first(
     side: WrittenOut | ByRows, bounds: Bounds, q: Array, total: float = 0.0, far: bool = False
 ) -> Point:
-    """Well inside: weights in proportion to q, as large as at w = 0, where each row has slack 1.
+    """Starting point: alpha proportional to q, as large as at w = 0, where each row has slack 1.
 
-    Weights that begin too small block every step, as they have to grow. The predictor is the one
-    that proves most; ``far``: midway to that of the weights, as thin margins need a long one. A
-    game begins with values as far apart as under the weights q.
+    An alpha that starts too small would shorten every step. w has the best primal value on its ray;
+    with ``far`` it lies midway to ``A'alpha``, as small margins need a large norm. A game starts
+    with z spread like the values of the rows at q.
 
     Parameters
     ----------
     side, bounds
     q : ndarray of shape (..., n)
-        It sums to 1.
+        With sum 1.
     total : float
-        What the weights are to sum to, if that is given.
+        Required sum of alpha; 0: none.
     far : bool
     """
     x, upper, sums = side.start(q), bounds.upper, bounds.sums(q)
@@ -208,7 +209,7 @@ def first(
         values = side.values(x)
         z = np.maximum(np.abs(values).max(axis=-1, keepdims=True), 1e-300)
         duals = values - values.min(axis=-1, keepdims=True) + z, z + 0.0 * upper
-        if np.any(sums >= upper):  # of some classes: their weights are to grow
+        if np.any(sums >= upper):  # in some class: its alpha starts below q's
             q = q * bounds.spread(np.where(sums < upper, 1.0, 0.9 * upper / sums))
         return Point(x, joined(q, upper - bounds.sums(q)), joined(*duals))
     t = np.full((*q.shape[:-1], 1), total or float(q.shape[-1]))
@@ -233,10 +234,10 @@ def first(
 
 
 def at_bounds(side: WrittenOut | ByRows, bounds: Bounds, at: Point) -> Array:
-    """The weights, of which those nearer to a bound than their multiplier to 0 are there."""
+    """Alpha with each entry at its bound if it is closer to it than its multiplier is to 0."""
     n, upper = bounds.target.shape[-1], bounds.upper
     alpha, over, xi = at.inside[..., :n], at.inside[..., n:], at.duals[..., n:]
-    margin = side.square(at.x)  # of a game; else the mean of those with weight
+    margin = side.square(at.x)  # of a game; else the mean over rows with alpha > 0
     if not bounds.game:
         margin = np.abs(dot(alpha, side.values(at.x)))
         margin = margin / alpha.sum(axis=-1, keepdims=True)
@@ -251,10 +252,10 @@ def at_bounds(side: WrittenOut | ByRows, bounds: Bounds, at: Point) -> Array:
 
 
 def cancelling(side: WrittenOut | ByRows, bounds: Bounds, at: Point, share: float) -> Array:
-    """Weights near those of a point with A'alpha = 0, if there are some: nothing separates.
+    """An alpha near the point's with A'alpha = 0, if one exists: then the classes overlap.
 
-    Distances are measured by the weights themselves, so that small ones change little. Those below
-    a share of the largest are left out: the rows of classes that can be separated lose theirs.
+    The projection is weighted by alpha itself, so that small entries change little. Entries below
+    ``share`` of the largest are set to 0: rows of separable classes have alpha = 0 in the limit.
     """
     n = len(bounds.target)
     alpha = at.inside[:n]
@@ -271,12 +272,12 @@ def cancelling(side: WrittenOut | ByRows, bounds: Bounds, at: Point, share: floa
 def interior_point(
     qp: QuadraticProgram, start: Array | None, tol: float, max_iter: int, monitor: Monitor
 ) -> Solution:
-    """Solve a program of which one side, features or rows, is small.
+    """Solve a program with few features or few rows.
 
-    ``start`` is only looked at: if it is a solution, there are no iterations.
+    ``start`` is only tested for optimality: the method cannot be warm-started.
     """
     progress, unit = Progress(qp, tol, max_iter, monitor), float(np.abs(qp.target).max(initial=0.0))
-    hard_tube = qp.hard and not qp.game  # rows are met up to rounding only
+    hard_tube = qp.hard and not qp.game  # targets are met only up to rounding
     rows = Rows(replace(qp, target=qp.target + INWARD * unit) if hard_tube else qp)
     if start is not None:
         progress.dual(start)
@@ -291,9 +292,9 @@ def interior_point(
     while True:
         alpha = at.inside[: len(bounds.target)]
         gap, objective = float(at.inside @ at.duals), float(objective_at(side, bounds, at)[0])
-        # the relative gap of margins is half of that of objectives
+        # the relative gap of margins is half the relative gap of objectives
         estimate = min(1.0, gap / max(objective, 1e-300) / (1 + qp.by_margins))
-        # predictors of hard tubes may have to grow
+        # relative for hard tubes, whose objective may grow without bound
         left = gap / max(abs(objective), 1e-300) if hard_tube else gap
         slow = slow + 1 if left > (1.0 if far else SLOW) * before else 0
         if slow > MOST_SLOW and not (far or qp.game):
@@ -310,11 +311,11 @@ def interior_point(
         if looked:
             w, f = side.point(at.x, qp)
             progress.dual(rows.shaped(at_bounds(side, bounds, at)))
-            if qp.examples.d is None:  # a predictor of few examples, if that will do
+            if qp.examples.d is None:  # prefer a sparse kernel expansion
                 progress.primal(qp.rmatvec(progress.alpha), f)
             if progress.gap > progress.tol:
                 progress.primal(w, f)
-            if progress.gap > progress.tol:  # not by few weights
+            if progress.gap > progress.tol:  # try the full alpha
                 every = rows.shaped(alpha)
                 D = progress.feasible(every)[1]
                 proved = progress.gap_of(progress.P, D) <= progress.tol
@@ -334,7 +335,7 @@ def interior_point(
     return progress.solution()
 
 
-@np.errstate(all="ignore")  # of problems that have no solution, or end at rounding
+@np.errstate(all="ignore")  # from problems without a solution, or at rounding level
 def stacked(
     X: Array,
     y: Array,
@@ -345,16 +346,17 @@ def stacked(
     tol: float = 1e-8,
     max_iter: int = 60,
 ) -> tuple[Array, Array, Array, Array]:
-    """Many small problems of two classes at once, one system of each per iteration.
+    """Solve many small problems of two classes at once, with one batched system per iteration.
 
     Parameters
     ----------
     X : ndarray of shape (B, n, d)
-        In units of their radius.
+        Scaled to radius 1.
     y : ndarray of shape (B, n)
         1 and -1.
     ridge, upper : ndarray of shape (B, n) or None
-        Of squared slack and of the hinge loss; neither: hard margins, as games.
+        Ridge of the squared hinge loss, upper bounds of the hinge loss; both None: hard margins,
+        as games.
     intercept : bool
     tol : float
         Relative gap of the objectives.
@@ -403,7 +405,7 @@ def stacked(
             side, bounds = side.take(left), bounds.take(left)
         try:
             at = mehrotra(side, bounds, at)
-        except np.linalg.LinAlgError:  # a singular one: none of the others goes on
+        except np.linalg.LinAlgError:  # one singular system ends the whole batch
             break
     w, f = np.split(last.x, [last.x.shape[1] - len(g)], axis=1)
     if d > n:

@@ -1,11 +1,12 @@
-"""Costs of the rows with a proximal term: best responses, derivatives, searches along lines.
+"""Losses with a proximal term: best responses, generalised derivatives, exact line searches.
 
     cost_i(r) = max over 0 <= a <= upper_i of a r - ridge_i a^2/2 - rho_i (a - v_i)^2/2
 
-is piecewise quadratic in ``r = target - A w - F f``; the a that attains it is the best response.
-Without rho it is the program's own cost. With rho > 0 it is that of the augmented Lagrangian, whose
-multipliers are v. Several classes: own entries have no row, and where an example's rows share a
-cap, its best response is the projection onto ``{a >= 0, sum a <= cap}``.
+is piecewise quadratic in ``r = target - A w - F f``; its maximiser a is the best response. With
+rho = 0 it is the loss itself (hinge: ridge = 0; squared hinge: upper = inf). With rho > 0 it is the
+term of the augmented Lagrangian with multipliers v. Several classes: an example has no row for its
+own class, and if its rows share a cap, the best response is the projection onto
+``{a >= 0, sum a <= cap}``.
 
 References
 ----------
@@ -26,52 +27,52 @@ from marginsvm.solvers.systems import curvature_of_f
 
 EPS = float(np.finfo(np.float64).eps)
 SEARCH_STEPS, SETTLE_STEPS = 100, 50
-BALANCED = 1e-14  # F'alpha - g, relative to the sum of alpha, that is rounding
+BALANCED = 1e-14  # rounding of F'alpha - g, relative to the sum of alpha
 
 
 class Loss:
-    """The costs of a program, with a proximal term.
+    """The loss of a program, with a proximal term.
 
     Attributes
     ----------
     s : ndarray
-        ``ridge + rho``: by how much r must grow for one more unit of weight.
+        ``ridge + rho``: the inverse slope of the best response on free rows.
     """
 
     def __init__(
         self, qp: QuadraticProgram, rho: Array | float = 0.0, v: Array | float = 0.0
     ) -> None:
         self.qp, self.rho, self.v = qp, np.asarray(rho), np.asarray(v)
-        self.light = replace(qp, examples=Count(qp.examples.n))  # what f and alpha need
+        self.light = replace(qp, examples=Count(qp.examples.n))  # without X, for f and alpha only
         self.s = np.asarray(qp.ridge + self.rho)
         self.target = np.array(np.broadcast_to(qp.target + self.rho * self.v, qp.shape))
         if qp.codes is not None:
             self.target[np.arange(len(qp.codes)), qp.codes] = -np.inf
 
     def raw(self, m: Array) -> Array:
-        """Weights without bounds, for values m of the rows."""
+        """Unconstrained maximisers a, for values m of the rows."""
         return (self.target - m) / self.s
 
     def best_response(self, m: Array) -> Array:
-        """Weights that attain the costs."""
+        """Maximisers a within their bounds, for values m of the rows."""
         return within(self.raw(m), self.qp.upper, self.qp.cap)
 
     def value(self, m: Array, alpha: Array) -> float:
-        """The sum of all costs."""
+        """The sum of the losses of all rows."""
         qp, more = self.qp, alpha - self.v
         value = float(np.vdot(alpha, qp.target - m)) - 0.5 * float(np.sum(qp.ridge * alpha * alpha))
         return value - 0.5 * float(np.sum(self.rho * more * more))
 
     def derivative(self, m: Array, alpha: Array) -> tuple[Array, Array | None]:
-        """Generalized derivative of the best response in -m.
+        """Generalised derivative of the best response with respect to -m.
 
         Returns
         -------
         own : ndarray
-            1/s of the rows that are free, 0 of the others.
+            1/s for free rows, 0 for the others.
         linked : ndarray or None
-            The free rows of an example at its cap move against each other only: two of them have
-            the weight ``linked_j linked_l`` on the square of their difference, and own is 0.
+            The free rows of an example at its cap keep their sum: the quadratic form has the terms
+            ``linked_j linked_l (v_j - v_l)^2`` for pairs of them, and own is 0.
         """
         if self.qp.cap is None:
             return np.where((alpha > 0.0) & (alpha < self.qp.upper), 1.0 / self.s, 0.0), None
@@ -90,9 +91,9 @@ class Loss:
         t: float = 1.0,
         low: float = 0.0,
     ) -> float:
-        """The t >= low that minimises ``slope t + square t^2/2`` plus the costs at ``m + t move``.
+        """The t >= low that minimises ``slope t + square t^2/2`` plus the loss at ``m + t move``.
 
-        Newton's method inside a bracket. With ``low = 0``, rows that no t reaches are left out.
+        Newton's method inside a bracket. With ``low = 0``, rows inactive for all t are left out.
         """
         raw, rate, upper, cap = self.raw(m), move / self.s, self.qp.upper, self.qp.cap
         if low == 0.0:
@@ -124,9 +125,9 @@ class Loss:
         return t
 
     def settle(self, m: Array, f: Array, reach: float = np.inf) -> tuple[Array, Array]:
-        """The best f beside fixed scores, and the values m with it; weights balance there.
+        """The minimising f for fixed scores, where ``F'alpha = g``, and the values m at it.
 
-        Rows that have no weight unless m falls by ``reach`` are left out, if it does not.
+        Rows with alpha = 0 unless m decreases by ``reach`` are left out if f moves m by less.
         """
         qp = self.qp
         if qp.n_free == 0:
@@ -153,7 +154,7 @@ class Loss:
             if np.abs(force).max() <= BALANCED * float(alpha.sum()):
                 break
             H = curvature_of_f(qp, *self.derivative(m, alpha))
-            # where no row is free, a step is as long as the largest change of a weight asks for
+            # without free rows, the step is bounded by the largest change of an alpha
             damping = EPS * H.trace() + 1e-12 * float(np.mean(1.0 / self.s))
             df = np.linalg.solve(H + damping * np.eye(len(H)), force)
             move = qp.values(S, df)
@@ -163,7 +164,7 @@ class Loss:
 
 
 class Count(NamedTuple):
-    """Examples of which only the number is known."""
+    """Stands for examples where only their number is needed."""
 
     n: int
 
@@ -173,7 +174,7 @@ class Count(NamedTuple):
 
 
 def within(raw: Array, upper: Array, cap: Array | None) -> Array:
-    """The nearest weights within their bounds."""
+    """Projection of alpha onto its bounds."""
     if cap is None:
         return np.minimum(np.maximum(raw, 0.0), upper)
     alpha = np.maximum(raw, 0.0)
@@ -189,19 +190,19 @@ def within(raw: Array, upper: Array, cap: Array | None) -> Array:
 
 
 def is_full(raw: Array, cap: Array) -> Array:
-    """Whether the weights of an example reach their cap."""
+    """Whether the alpha of an example reach their cap."""
     return np.asarray(np.maximum(raw, 0.0).sum(axis=1) > cap)
 
 
 def _bend(
     raw: Array, alpha: Array, rate: Array, move: Array, upper: Array, cap: Array | None
 ) -> float:
-    """Second derivative of the costs along a line."""
+    """Second derivative of the loss along a line."""
     free = alpha > 0.0 if cap is not None else (alpha > 0.0) & (alpha < upper)
     if cap is None:
         return float(np.vdot(np.where(free, rate, 0.0), move))
     rate = np.where(free, rate, 0.0)
     full = is_full(raw, cap)
-    # about the mean of an example's free rows at its cap; all of these have the same s
+    # at a cap, less the mean over the example's free rows, which all have the same s
     mean = (free * move).sum(axis=1) / np.maximum(free.sum(axis=1), 1)
     return float(np.vdot(rate, move - np.where(full, mean, 0.0)[:, None]))

@@ -1,14 +1,13 @@
-"""Semismooth Newton on the primal, inside an augmented Lagrangian where costs have kinks.
+"""Semismooth Newton on the primal, within an augmented Lagrangian if the loss has kinks.
 
     min over w, f      |w|^2/2 + g'f + sum_i cost_i(target_i - (A w + F f)_i)
 
-with the costs of ``loss``. Squared slack needs no proximal term: its costs are smooth. For the
-others, and where slack is nearly hard, each proximal problem is solved about as precisely as its
-multipliers v are known, and v becomes its best response; rho falls where that took few steps. With
-alpha the best response, the gradient is ``w - A'alpha``, as f is the best one: ``F'alpha = g``. A
-step solves ``(R + E'DE) (dw, df) = (A'alpha - w, 0)`` for D the derivative of the best response, by
-the rows that are free, by the features, or by conjugate gradients, and ends at the exact minimum
-along its line.
+with the losses of ``loss``. The squared hinge loss is smooth and needs no proximal term. Otherwise,
+and for very large C, each proximal problem is solved about as precisely as its multipliers v are
+known, and v becomes its best response; rho is decreased if that took few steps. With alpha the best
+response and f the minimiser for given w (``F'alpha = g``), the gradient is ``w - A'alpha``. A step
+solves ``(R + E'DE) (dw, df) = (A'alpha - w, 0)`` with D the derivative of the best response, by the
+free rows, by the features, or by conjugate gradients, and is followed by an exact line search.
 
 References
 ----------
@@ -34,22 +33,22 @@ from marginsvm.solvers.loss import Loss
 from marginsvm.solvers.solution import Monitor, Progress, Solution
 from marginsvm.solvers.systems import NewtonSystem
 
-# First rho where nothing else sets a scale (radii squared): that of squared slack with C = 10.
+# Initial rho without another scale (radii squared): the ridge of the squared hinge loss at C = 10.
 RHO = 0.05
-KNOWN = 0.01  # by how much less rho is at first, where a start is known
-# Rho falls by this factor if the last multipliers took no more than two steps.
+KNOWN = 0.01  # factor of the initial rho of a warm start
+# Rho is multiplied by SMALLER if the last proximal problem took at most FEW_STEPS steps.
 SMALLER, FEW_STEPS, LEAST = 0.2, 2, 1e-13
-ROUNDING = 1e-14  # decrease of the objective, relative to it, that is rounding
-INWARD = 1e-11  # of targets without slack, relative to their size
-PATIENCE = 30  # iterations without a gap that is a tenth smaller
+ROUNDING = 1e-14  # relative decrease of the objective that counts as rounding
+INWARD = 1e-11  # tightening of hard targets, relative to their size
+PATIENCE = 30  # iterations without a decrease of the gap by a tenth
 
 
 def newton(
     qp: QuadraticProgram, start: Array | None, tol: float, max_iter: int, monitor: Monitor
 ) -> Solution:
-    """Solve a program of any size; signs of coefficients are not handled."""
+    """Solve a program of any size, without sign constraints on coefficients."""
     progress, examples, unit = Progress(qp, tol, max_iter, monitor), qp.examples, unit_of(qp)
-    if qp.hard and not qp.game:  # rows without slack are met up to rounding only
+    if qp.hard and not qp.game:  # hard targets are met only up to rounding
         qp = replace(qp, target=qp.target + INWARD * unit)
     system = NewtonSystem(qp)
     w, f, v = progress.w, progress.f, np.zeros(qp.shape)
@@ -60,7 +59,7 @@ def newton(
         w = qp.rmatvec(v)
         S = examples.scores(w)
         unit = max(examples.inner(w, w), 1e-20) if qp.game else unit
-        # as large as the violations of the start, in units
+        # as large as the violations of the start, relative to unit
         loss = Loss(qp, rho_of(qp, KNOWN, unit), v)
         off = loss.raw(loss.settle(qp.values(S, f), f)[1]) - v
         off = np.maximum(np.where(v < qp.upper, off, 0.0), np.where(v > 0.0, -off, 0.0))
@@ -71,7 +70,7 @@ def newton(
     taken, J, reach = 0, np.inf, np.inf
     while True:
         response = loss.best_response(m)
-        alpha = qp.feasible(response)  # which changes it by rounding
+        alpha = qp.feasible(response)  # a change by rounding only
         image = qp.rmatvec(alpha)
         progress.dual(alpha, image)
         progress.primal(w, f, S, settled=not (qp.hard or qp.level))
@@ -80,7 +79,7 @@ def newton(
         r, before = image - w, J
         J = 0.5 * examples.inner(w, w) + float(qp.g @ f) + loss.value(m, response)
         still = before - J <= ROUNDING * abs(J)
-        if np.any(rho):  # next multipliers, if these are solved for as well as they are known
+        if np.any(rho):  # update v once its subproblem is solved to the accuracy of v
             inner, missed = 0.5 * examples.inner(r, r), 0.5 * float(np.sum(rho * (alpha - v) ** 2))
             if inner <= missed or still:
                 if taken <= FEW_STEPS:
@@ -102,7 +101,7 @@ def newton(
 
 
 def unit_of(qp: QuadraticProgram) -> float:
-    """The scale of the rows' values: that of targets or, in a game, that of margins."""
+    """The scale of the rows' values: the size of targets or, in a game, of margins."""
     if qp.game:
         rows = np.ones(qp.shape)
         if qp.codes is not None:
@@ -117,9 +116,9 @@ def unit_of(qp: QuadraticProgram) -> float:
 
 
 def rho_of(qp: QuadraticProgram, narrow: float, unit: float) -> Array:
-    """The proximal parameter; 0, where the program's own slack leaves hardly a step to that.
+    """The proximal parameter rho; 0 if the ridge alone makes the loss smooth enough.
 
-    Where weights have bounds, it begins so large that rows within a unit of each other are free.
+    With upper bounds, rho starts so large that rows whose values differ by one unit are free.
     """
     upper = qp.upper if qp.cap is None else qp.cap[:, None]
     if np.any(qp.ridge):

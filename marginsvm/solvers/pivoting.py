@@ -1,9 +1,9 @@
-"""Block principal pivoting on a stack of small problems of two classes, all of them at once.
+"""Block principal pivoting on a stack of small problems of two classes, all at once.
 
-Each weight is free or at one of its bounds. The free ones solve a linear system, by the features if
-these are fewer and slack is squared, else by the rows; all that come out on the wrong side change
-places. If none does, the solution is exact up to rounding. This may cycle, so that what is left
-after some turns is left unsolved.
+Each alpha is free or at a bound. The free ones solve a linear system, by the features if these are
+fewer and the loss is the squared hinge, else by the rows; all infeasible variables change sides. If
+none is infeasible, the solution is exact up to rounding. The exchanges may cycle: problems that
+have not converged after some iterations are returned as unsolved.
 
 References
 ----------
@@ -21,10 +21,10 @@ import numpy as np
 from marginsvm._typing import Array
 
 LIFT = 1e-14  # added to the diagonal, relative to the mean square of the examples
-ROUNDED = 1e-11  # weights beyond a bound, relative to the largest, and values short of 1
+ROUNDED = 1e-11  # tolerance of bounds (relative to the largest alpha) and of margins (of 1)
 
 
-@np.errstate(all="ignore")  # of singular systems, which solve nothing
+@np.errstate(all="ignore")  # singular systems leave a problem unsolved
 def pivoted(
     X: Array,
     y: Array,
@@ -34,7 +34,7 @@ def pivoted(
     intercept: bool = True,
     max_iter: int = 20,
 ) -> tuple[Array, Array, Array, Array]:
-    """Solve a stack of problems with squared slack, or with as many features as examples.
+    """Solve a stack of problems with squared hinge loss, or with at least as many features as rows.
 
     Parameters
     ----------
@@ -42,7 +42,8 @@ def pivoted(
     y : ndarray of shape (B, n)
         1 and -1.
     ridge, upper : ndarray of shape (B, n) or None
-        Of squared slack and of the hinge loss; neither: hard margins, as least norms.
+        Ridge of the squared hinge loss, upper bounds of the hinge loss; both None: hard margins,
+        as least norms.
     intercept : bool
     max_iter : int
 
@@ -63,7 +64,7 @@ def pivoted(
         size = np.einsum("bii->b", K)[:, None] / n
 
     def features(live: Array, free: Array) -> tuple[Array, Array, Array]:
-        """Coefficients of the examples, values, and intercepts."""
+        """Signed alpha, values of the rows, and intercepts."""
         A, y_live = E[live % len(E)] if len(E) > 1 else E, y[live]
         weight = free / own[live]
         root = A * np.sqrt(weight)[..., None]

@@ -3,19 +3,19 @@
     max over alpha   target'alpha - |A'alpha|^2/2 - sum_i ridge_i alpha_i^2/2
     subject to       0 <= alpha <= upper, F'alpha = g     (several classes: sum_j alpha_ij <= cap_i)
 
-A round solves on a working set, whose kernel values with each other are one block of float32,
-computes the scores of all examples from the columns of those that moved, and exchanges: rows that
-violate a condition of optimality join, some that are far from it leave.
+An outer iteration solves the problem on a working set, whose kernel matrix is one float32 block,
+updates the scores of all examples by the columns of the changed alpha, and updates the working set:
+rows that violate the KKT conditions join, some rows far from violating them leave.
 
-On the block two variables move at a time, chosen by second-order information (Fan, Chen, Lin); of
-nu-SVM and nu-SVR two of the same sign, so that both sums stay (Chang, Lin); one where nothing is to
-balance. Tubes have two rows for an example, with signs 1 and -1. Of several classes all variables
-of an example move at a time, as one projection (Crammer, Singer; Keerthi et al.), and intercepts
-are the multipliers of an augmented Lagrangian.
+On the block each step changes two variables, selected by second-order information (Fan, Chen, Lin);
+for nu-SVM and nu-SVR two of the same sign, so that both sums are kept (Chang, Lin); one variable
+without an equality constraint. The epsilon-insensitive loss has two rows per example, with signs 1
+and -1. For several classes each step changes all variables of an example, by one projection
+(Crammer, Singer; Keerthi et al.), and intercepts are the multipliers of an augmented Lagrangian.
 
-Scores from values in float32 have errors as large as these times the sum of alpha. So they are
-computed again in float64 once the gap is closed, and whenever rounds bring it no nearer: what
-further rounds add to them is small. This is iterative refinement.
+The error of scores from float32 kernel values is their rounding times the sum of alpha. So scores
+are recomputed in float64 once the gap is closed, and whenever it stalls; later updates add small
+terms only. This is iterative refinement.
 
 References
 ----------
@@ -47,19 +47,19 @@ from marginsvm.solvers.solution import Monitor, Progress, Solution
 
 _OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
-    "fastmath": {"nnan", "nsz", "reassoc", "contract", "arcp"},  # infinities stay what they are
+    "fastmath": {"nnan", "nsz", "reassoc", "contract", "arcp"},  # without ninf: infinities are used
 }
 part, loop = parts(**_OPTIONS), compiled(**_OPTIONS)
 
-# Compilers turn a loop for extremes into operations on many numbers at once, but not one for where
-# they are: so extremes are kept of every 64th number, and searched for afterwards.
+# Compilers vectorise a loop for a maximum, but not for its index: so the maximum of each of 64
+# interleaved lanes is kept, and its index is searched for afterwards.
 LANES = 64
-SHUT = 1e100  # what a slope is moved by where its variable is at the bound
+SHUT = 1e100  # offset that excludes a variable at its bound from the selection
 
 
 @part
 def _highest(slope, not_up, tops):
-    """Where the slope is largest of those that may go up, given the largest of each lane."""
+    """Index of the largest slope among variables below their ceiling, given each lane's maximum."""
     i = lane = tops.argmax()
     for r in range(lane, len(slope), LANES):
         if slope[r] - not_up[r] > slope[i] - not_up[i]:
@@ -69,14 +69,14 @@ def _highest(slope, not_up, tops):
 
 @part
 def _gain(gap, square, least):
-    """Twice what a step gains along which the slope is ``gap``, and the curvature ``square``."""
+    """Twice the gain of a step with the directional derivative ``gap`` and curvature ``square``."""
     gap = gap if gap > 0.0 else 0.0
     return gap * gap / (square if square > least else least)
 
 
 @part
 def _gains(high, own, row, slope, not_down, square, least, gains, gaps):
-    """The largest gain and violation of pairs with one row, in each lane."""
+    """The largest gain and violation of pairs with a given row, per lane."""
     gains[:], gaps[:] = 0.0, 0.0
     for k in range(0, len(slope), LANES):
         a, q = row[k : k + LANES], square[k : k + LANES]
@@ -90,7 +90,7 @@ def _gains(high, own, row, slope, not_down, square, least, gains, gaps):
 
 @part
 def _partner(high, own, row, slope, not_down, square, least, lane):
-    """The row of a lane whose pair with the given one gains most."""
+    """The row of a lane whose pair with the given row has the largest gain."""
     best, j = -1.0, lane
     for r in range(lane, len(slope), LANES):
         gain = _gain(high - slope[r] - not_down[r], own + square[r] - 2.0 * row[r], least)
@@ -101,7 +101,7 @@ def _partner(high, own, row, slope, not_down, square, least, lane):
 
 @part
 def _single(slope, not_up, not_down, square, least):
-    """The row whose own step gains most, and the largest violation."""
+    """The row whose single step has the largest gain, and the largest violation."""
     best, j, worst = -1.0, 0, 0.0
     for r in range(len(slope)):
         gap = max(slope[r] - not_up[r], -slope[r] - not_down[r])
@@ -114,7 +114,7 @@ def _single(slope, not_up, not_down, square, least):
 
 @part
 def _step(r, t, floor, ceiling, ridge, v, slope, not_up, not_down):
-    """Move v_r by t, and see which way it may go on."""
+    """Move v_r by t, and update its flags for the bounds."""
     v[r] = min(max(v[r] + t, floor[r]), ceiling[r])
     slope[r] -= ridge[r] * t
     not_up[r] = SHUT if v[r] >= ceiling[r] else 0.0
@@ -123,7 +123,7 @@ def _step(r, t, floor, ceiling, ridge, v, slope, not_up, not_down):
 
 @part
 def _scores_moved(t, row, other, slope, not_up, tops):
-    """Slopes fall by ``t (row - other)``; the largest, in each lane, of those that may go up."""
+    """Subtract ``t (row - other)`` from the slopes, and update each lane's maximum."""
     tops[:] = -SHUT
     for k in range(0, len(slope), LANES):
         a, b = row[k : k + LANES], other[k : k + LANES]
@@ -142,16 +142,16 @@ def ascend_pairs(K, split, balanced, floor, ceiling, ridge, tol, most, v, slope)
     ----------
     K : ndarray of shape (m, m)
     split : int
-        Rows before and from this one on keep a sum each.
+        The sums of v before and from this row on are kept.
     balanced : bool
-        Whether they do; if not, variables move one by one.
+        Whether these equality constraints exist; otherwise single variables move.
     floor, ceiling, ridge : ndarray of shape (m,)
     tol : float
-        By how much slopes may be out of order.
+        Tolerance of the largest violating pair.
     most : int
-        Steps at most.
+        Limit of steps.
     v, slope : ndarray of shape (m,)
-        Variables, and the gradient there; they change in place.
+        Variables, and the gradient there; changed in place.
 
     Returns
     -------
@@ -205,7 +205,7 @@ def ascend_pairs(K, split, balanced, floor, ceiling, ridge, tol, most, v, slope)
 
 @part
 def _best_of_example(i, q, own, cap, ridge, mean, alpha, F, b, excess, c, new, order):
-    """The best variables of an example; by how much its margins change with them, and their sum."""
+    """The best variables of an example; the resulting change of its margins, and their sum."""
     mass, off, diagonal = alpha.sum(), 0.0, max(q + ridge, 1e-300)
     for j in range(len(alpha)):
         c[j] = F[j, i] + b[j] - mean * excess[j]
@@ -221,7 +221,7 @@ def _best_of_example(i, q, own, cap, ridge, mean, alpha, F, b, excess, c, new, o
 
 @part
 def _take(row, own, mass, new, alpha, F, price, b, excess):
-    """Give an example other variables, and move the scores."""
+    """Replace the variables of an example, and update the scores."""
     before = alpha.sum()
     for j in range(len(alpha)):
         t = mass - before if j == own else alpha[j] - new[j]
@@ -238,12 +238,12 @@ def _take(row, own, mass, new, alpha, F, price, b, excess):
 def ascend_examples(K, mean, codes, cap, ridge, price, tol, most, alpha, F, b, excess):
     """Maximise ``sum alpha - |A'alpha|^2/2 - sum_i ridge_i |alpha_i|^2/2``, an example at a time.
 
-    The rows of example i are ``x_i (e_c - e_j)'``. An intercept is the multiplier of one of the
-    equations ``F'alpha = 0``. Their squares have a price, which acts like a constant in the kernel:
-    each step sees how it moves the intercepts. A high price makes all steps short, and so does what
-    the kernel itself has of a constant: examples are taken about their mean, which changes nothing
-    for balanced alpha. Examples are passed over that change little; after a pass over all, some
-    passes follow over those that were off.
+    The rows of example i are ``x_i (e_c - e_j)'``. Intercepts are the multipliers of
+    ``F'alpha = 0`` in an augmented Lagrangian. Its penalty, ``price``, acts like a constant added
+    to the kernel, so that each step accounts for its effect on the intercepts. A large penalty
+    shortens all steps, and so does a constant in the kernel itself: K is centred, which changes
+    nothing where ``F'alpha = 0``. Shrinking: examples with small violation are skipped until the
+    next full pass.
 
     Parameters
     ----------
@@ -252,13 +252,13 @@ def ascend_examples(K, mean, codes, cap, ridge, price, tol, most, alpha, F, b, e
         Mean of each column of K; zeros without intercepts.
     codes, cap, ridge : ndarray of shape (m,)
     price : float
-        Of half the squared excess of a class; 0: there are no intercepts.
+        Penalty on half the squared excess of each class; 0: without intercepts.
     tol : float
-        By how much margins may be off.
+        Tolerance of the KKT violation (units of margins).
     most : int
-        Changes of an example at most, before the last pass.
+        Limit of steps, tested after each pass.
     alpha : ndarray of shape (m, k)
-        It changes in place, as do the others.
+        Changed in place, as are F, b and excess.
     F : ndarray of shape (k, m)
         Scores without intercepts.
     b, excess : ndarray of shape (k,)
@@ -267,15 +267,15 @@ def ascend_examples(K, mean, codes, cap, ridge, price, tol, most, alpha, F, b, e
     Returns
     -------
     int
-        Changes of an example.
+        Steps taken.
     """
     m, k = alpha.shape
     c, new, order, some = np.empty(k), np.empty(k), np.empty(k, np.int64), np.arange(m)
     steps, n, skip, off_of_all, grand = 0, m, tol, 0.0, mean.mean()
-    next_time = 0.3  # examples are looked at again that are off by more than this share of the most
+    next_time = 0.3  # examples above this fraction of the largest violation stay active
     b += price * excess
     while steps < most:
-        worst, kept, steps = 0.0, 0, steps + 1  # a pass takes as long as some changes, at most
+        worst, kept, steps = 0.0, 0, steps + 1  # so that passes without a change end, too
         for a in range(n):
             i = some[a]
             from_mean = price + grand - mean[i]
@@ -295,7 +295,7 @@ def ascend_examples(K, mean, codes, cap, ridge, price, tol, most, alpha, F, b, e
             off_of_all = worst
             if max(worst, unbalanced) <= tol:
                 break
-            if worst <= unbalanced:  # multipliers follow; by half of a margin at most
+            if worst <= unbalanced:  # update the multipliers, by at most half a margin
                 b += price * min(1.0, 0.5 / unbalanced) * excess
         n = m if worst <= max(next_time * off_of_all, unbalanced, tol) else kept
         skip = next_time * max(worst, tol)
@@ -316,7 +316,7 @@ def add_columns(columns, slot, examples, v, out):
 
 @loop
 def gather(columns, slot, examples, first, last, K):
-    """Rows of K from first to last, and their mirror images."""
+    """Fill rows first to last of K, and by symmetry the columns."""
     for a in range(first, last):
         column = columns[slot[examples[a]]]
         for c in range(len(examples)):
@@ -326,15 +326,15 @@ def gather(columns, slot, examples, first, last, K):
 
 
 def _most_steps(m: int) -> int:
-    """Steps on a working set at most, before scores of all examples are computed."""
+    """Limit of steps on a working set before the scores of all examples are updated."""
     return max(50 * m, 2**21 // max(m, 1))
 
 
 class Pairs:
-    """Two classes, tubes, one class: what joins a working set are rows.
+    """Two classes, regression, one class: the working set consists of rows.
 
-    Variables are ``v = y alpha``, of which pairs keep the sum: y is the sign where there is an
-    intercept, and 1 where there is a level alone. With both, pairs are of one sign.
+    Variables are ``v = y alpha``, whose sum pairs keep: y is the sign with an intercept, and 1 with
+    rho alone. With both, the two rows of a pair have the same sign.
     """
 
     patience = 3
@@ -352,7 +352,7 @@ class Pairs:
         self.ceiling = np.where(self.y > 0, self.upper, 0.0)
 
     def begin(self) -> Array:
-        """Zeros or, if a sum is given, all of it on few rows that are spread evenly."""
+        """Zeros or, if the sum of alpha is given, alpha on few, evenly spread rows."""
         alpha, qp = np.zeros(len(self.y)), self.qp
         spread = np.argsort(0.6180339887498949 * self.of % 1.0, kind="stable")
         sides = np.unique(self.side) if qp.level else ()
@@ -392,9 +392,9 @@ class Pairs:
         return self.target - self.turn * S[self.of, 0] - self.ridge * (self.y * alpha)
 
     def conditions(self, alpha: Array, S: Array, work: Array) -> tuple[Array, Array]:
-        """The best f, and by how much each row violates its condition."""
+        """The best f, and the KKT violation of each row."""
         slope, v = self._slope(alpha, S), self.y * alpha
-        # what rounding leaves beside a bound does not hold the multiplier
+        # an alpha within rounding of a bound counts as at the bound
         rounding = np.minimum(1e-14 * len(v) * float(np.abs(v).max()), 0.5 * self.upper)
         up, down = v < self.ceiling - rounding, v > self.floor + rounding
         if self.qp.n_free:
@@ -412,7 +412,7 @@ class Pairs:
 
 
 class Examples:
-    """Several classes: what joins a working set are examples."""
+    """Several classes: the working set consists of examples."""
 
     patience = 12
 
@@ -442,7 +442,7 @@ class Examples:
             mean, squares = K.mean(axis=0, dtype=np.float64), float(np.diagonal(K).mean())
             spread = max(squares - float(mean.mean()), 1e-7 * squares)
             spread += 0.5 * float(self.ridge[work].mean())
-            # and an excess of 6 % of all caps moves an intercept by the width of a margin
+            # an excess of 6 % of the sum of caps moves an intercept by the width of the margin
             price = 0.05 * spread + 1.0 / (0.06 * float(self.cap[work].sum()))
         steps = ascend_examples(
             K, mean, self.codes[work], self.cap[work], self.ridge[work], price, tol,
@@ -452,7 +452,7 @@ class Examples:
         return some, steps < _most_steps(len(work))
 
     def conditions(self, alpha: Array, S: Array, work: Array) -> tuple[Array, Array]:
-        """f, and by how much each example violates a condition."""
+        """f, and the KKT violation of each example."""
         f = self.b[:-1] - self.b[-1] if self.qp.intercept else np.zeros(0)
         short = 1.0 - self.qp.differences(S + self.qp.offsets(f)) - self.qp.ridge * alpha
         short[self.of, self.codes] = -np.inf
@@ -464,13 +464,13 @@ class Examples:
 def smo(
     qp: QuadraticProgram, start: Array | None, tol: float, max_iter: int, monitor: Monitor
 ) -> Solution:
-    """Solve a program of a kernel; see :mod:`marginsvm.solvers.solution`."""
-    unit = qp.game and qp.codes is not None  # then margins are 1, and alpha has any sum
+    """Solve a kernel program; see :mod:`marginsvm.solvers.solution`."""
+    unit = qp.game and qp.codes is not None  # solved with target 1, alpha of any sum
     kind = Pairs(qp) if qp.codes is None else Examples(qp)
     examples, of = qp.examples, kind.of
 
     def compute(i: Array) -> Array:
-        if not 1e-12 < examples.radius < 1e12:  # float32 holds no such values
+        if not 1e-12 < examples.radius < 1e12:  # outside of float32's range
             return examples.columns(i).astype(np.float32)
         K = examples.single_values(i)
         K += K.dtype.type(examples.constant**2)
@@ -482,7 +482,7 @@ def smo(
     alpha = kind.begin() if start is None else start.copy()
     F = np.zeros((qp.k, examples.n))
     _add(cache, qp.coefficients(alpha), F)
-    if unit and start is not None:  # at the length where margins are 1
+    if unit and start is not None:  # scaled to margin 1
         alpha, F = (x / np.vdot(qp.coefficients(alpha), F.T) for x in (alpha, F))
     work = kind.first() if start is None else np.flatnonzero(alpha.reshape(len(of), -1).any(axis=1))
     scale, precision = kind.scale(alpha, F.T), 0.1
@@ -491,10 +491,10 @@ def smo(
     progress = Progress(qp, tol, max_iter, monitor)
 
     def valued() -> Array:
-        """Note the values of alpha and of the predictor that it makes; violations of the rows."""
+        """Record the dual value of alpha and the primal value of its w; returns the violations."""
         f, wrong = kind.conditions(alpha, F.T, work)
         q, S, mass = qp.feasible(alpha), F.T, float(alpha.sum()) + 1e-300
-        if unit:  # the game's are these over the sum of alpha
+        if unit:  # game units: divide by the sum of alpha
             S, f = S / mass, qp.best_f(S / mass, np.append(f / mass, 0.0))
         V = qp.coefficients(q)
         squared = float(np.vdot(V, S))
@@ -508,14 +508,14 @@ def smo(
         return wrong
 
     def refine() -> Array:
-        """The same from scores in float64."""
+        """Recompute the scores in float64, then as ``valued``."""
         F[...] = examples.scores(qp.rmatvec(alpha)).T
         progress.P, progress.D = np.inf, -np.inf
         return valued()
 
     while True:
         # solve on the working set
-        if kind.side.any():  # each sign is one block
+        if kind.side.any():  # contiguous by sign
             work, kept = work[np.argsort(kind.side[work], kind="stable")], kept[:0]
         K, before = _block(K, kept, cache, of[work]), alpha
         some, solved = kind.ascend(K, work, alpha, F.T, precision * scale)
@@ -523,19 +523,19 @@ def smo(
         alpha[work] = some
         if not np.isfinite(alpha).all():  # the dual is unbounded
             return progress.solution()
-        if qp.codes is not None:  # intercepts as multipliers leave it nearly balanced
+        if qp.codes is not None:  # multiplier steps leave F'alpha near 0 only
             alpha = qp.feasible(alpha) * (float(alpha.sum()) if unit else 1.0)
         _add(cache, qp.coefficients(alpha - before), F)
         wrong = valued()
-        if progress.gap <= progress.tol and refined < np.inf:  # float32 has promised that before
+        if progress.gap <= progress.tol and refined < np.inf:  # float32 alone was wrong before
             wrong = refine()
         reached = progress.gap <= progress.tol
         asked = progress.tol
         if not progress.goes_on():
             if progress.status != "converged" or progress.tol == asked or refined < np.inf:
                 return progress.solution()
-            progress.status = ""  # the proof shows less than float32 has promised
-        # what violates a condition joins, what is far from that leaves
+            progress.status = ""  # the certified gap is larger than the float32 estimate
+        # violated rows join, rows far from violation leave
         far = wrong[work] < -0.3 * scale
         wrong[work] = -np.inf
         new = np.flatnonzero(wrong > 0.5 * precision * scale)
@@ -556,12 +556,12 @@ def smo(
         kept = np.arange(len(work))
         if far.sum() > 0.5 * len(work) or len(work) + len(new) > room:
             kept = kept[~far]
-        kept = kept[max(0, len(kept) + len(new) - room) :]  # those that are there longest leave
+        kept = kept[max(0, len(kept) + len(new) - room) :]  # the oldest rows leave first
         work = np.concatenate([work[kept], new])
 
 
 def _spread_evenly(group: Array, size: int) -> Array:
-    """Some members of every group, evenly spread, about ``size`` in all."""
+    """Evenly spaced members of every group, about ``size`` in total."""
     members = [np.flatnonzero(group == g) for g in np.unique(group)]
     each = max(size // len(members), 2)
     return np.concatenate([m[:: -(-len(m) // each)] for m in members])
@@ -578,7 +578,7 @@ def _add(cache: ColumnCache, V: Array, F: Array) -> None:
 
 
 def _block(K: Array, kept: Array, cache: ColumnCache, examples: Array) -> Array:
-    """Kernel values of a working set with each other, the first of which are known in K."""
+    """Kernel matrix of a working set; entries of rows ``kept`` are copied from the previous K."""
     m, first = len(examples), len(kept)
     new = np.empty((m, m), K.dtype)
     new[:first, :first] = K if first == len(K) else K[kept[:, None], kept]

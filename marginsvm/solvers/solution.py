@@ -1,10 +1,10 @@
-"""What a solver returns, and how it reports: one interface for all of them.
+"""The interface of all solvers: their result, and their report after each iteration.
 
 A solver is a function ``method(qp, start, tol, max_iter, monitor) -> Solution``; ``start`` is alpha
-or None. Once an iteration it calls ``monitor(progress)`` with the best point so far and its values,
-which answers with the tolerance to go on with, or None to stop. If the gap is below the tolerance,
-that call is the last one, unless the answer is a smaller tolerance: the caller proves what would be
-published, and the solver goes on from where it is if the proof falls short.
+or None. In each iteration it calls ``monitor(progress)`` with the best point so far and its values.
+The monitor returns the tolerance for the next iterations, or None to stop. The solver stops at a
+gap below the tolerance, unless the monitor then returns a smaller one: the caller computes the
+certified gap of the rounded point, and if that is too large, the solver continues.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from marginsvm.problem.quadratic_program import QuadraticProgram
 
 Monitor = Callable[["Progress"], float | None]
 
-# |A'alpha| (in radii, weights of sum 1) that is rounding: nothing separates. With a kernel, its
-# square is a sum that cancels.
+# |A'alpha| (in radii, sum of alpha 1) below which it is rounding, so that the classes overlap. With
+# a kernel its square is a sum with cancellation.
 NOTHING, NOTHING_OF_KERNEL = 1e-14, 1e-7
 
 
@@ -37,7 +37,7 @@ class Solution(NamedTuple):
         ``qp.gap`` of the primal value at (w, f) and the dual value at alpha.
     n_iter : int
     status : {"converged", "stalled", "max_iter", "stopped"}
-        "converged" also where nothing separates: A'alpha then is rounding, and the gap is 1.
+        "converged" also if the classes overlap: then A'alpha is at rounding level, and the gap 1.
     """
 
     w: Array
@@ -49,20 +49,20 @@ class Solution(NamedTuple):
 
 
 class Progress:
-    """The best primal and the best dual point so far, and whether to go on.
+    """The best primal and the best dual point so far, and the stopping tests.
 
     Attributes
     ----------
     w, f, alpha
-        The best ones, not necessarily of one iterate.
+        The best points, possibly of different iterates.
     P, D : float
-        Their values.
+        Their primal and dual values.
     tol : float
-        As the monitor has answered.
+        The tolerance that the monitor returned last.
     idle : int
-        Iterations since the gap was a tenth larger or, while nothing separates, the weights' norm.
+        Iterations since the gap (without a separator: ``|A'alpha|``) last fell by a tenth.
     status : str
-        Why the solver ends, once ``goes_on`` is False.
+        Reason for stopping, once ``goes_on`` is False.
     """
 
     def __init__(self, qp: QuadraticProgram, tol: float, max_iter: int, monitor: Monitor) -> None:
@@ -71,7 +71,7 @@ class Progress:
         self.w = qp.examples.combine(np.zeros((qp.examples.n, qp.k)))
         self.P, self.D = np.inf, -np.inf if qp.level else 0.0
         self.n_iter, self.idle, self.status, self.mark = 0, 0, "", (1.0, -np.inf)
-        if not qp.by_margins:  # wide tubes hold all targets with w = 0
+        if not qp.by_margins:  # w = 0 is optimal for wide tubes
             self.primal(self.w, self.f)
 
     @property
@@ -86,14 +86,14 @@ class Progress:
         return self.vanishes(self.D)
 
     def vanishes(self, D: float) -> bool:
-        """Whether A'alpha is rounding where the dual value is D, so that nothing separates."""
+        """Whether A'alpha is at rounding level at the dual value D: the classes overlap."""
         nothing = NOTHING_OF_KERNEL if self.qp.examples.d is None else NOTHING
         return self.qp.game and 2.0 * D + nothing**2 >= 0.0
 
     def primal(self, w: Array, f: Array, S: Any = None, settled: bool = False) -> float:
-        """Value of (w, f), whose scores without intercepts are S, under the best f.
+        """Primal value of w at the best f; S are its scores without intercepts.
 
-        That takes a sort, unless f is known to be the best one.
+        Minimising over f takes a sort, unless ``settled``: f is the minimiser already.
         """
         qp = self.qp
         w = qp.project(w)
@@ -101,7 +101,7 @@ class Progress:
         f = f if settled else qp.best_f(S, f)
         if not qp.game:
             P = qp.primal(w, f, S)
-        else:  # the best length or, of a negative margin, 1
+        else:  # the best scaling; 1 for a negative margin
             square, size = float(qp.examples.inner(w, w)), float(np.abs(w).sum())
             if not NOTHING * size * size < square < np.inf:
                 return np.inf
@@ -115,13 +115,13 @@ class Progress:
         return P
 
     def feasible(self, alpha: Array) -> tuple[Array, float]:
-        """The feasible weights near alpha and their value; minus infinity: there are none near."""
+        """A feasible alpha nearby and its dual value; minus infinity: none is near."""
         qp, alpha = self.qp, self.qp.feasible(alpha)
         off = abs(qp.level * float(alpha.sum()) - qp.total) if qp.level else 0.0
         return alpha, qp.dual(alpha) if off <= 1e-9 * abs(qp.total) else -np.inf
 
     def dual(self, alpha: Array, image: Array | None = None) -> float:
-        """Value of the feasible weights near alpha; of alpha itself, if A'alpha is given."""
+        """Dual value of a feasible alpha nearby; of alpha itself, if A'alpha is given."""
         alpha, D = self.feasible(alpha) if image is None else (alpha, self.qp.dual(alpha, image))
         if D > self.D:
             self.alpha, self.D = alpha, D
@@ -133,7 +133,7 @@ class Progress:
         Parameters
         ----------
         gap : float or None
-            An estimate, where the best points were not computed in this iteration.
+            An estimate, if the values were not computed in this iteration.
         """
         gap_before, D_before = self.mark
         nearer = self.gap <= 0.9 * gap_before or (self.qp.game and self.D - 0.9 * D_before >= 0.0)
@@ -154,9 +154,9 @@ class Progress:
         return not self.status
 
     def solution(self, status: str = "stalled") -> Solution:
-        """The best point; ``status`` counts if it is the solver that ends."""
+        """The best point; ``status`` is used if the solver itself stops."""
         qp = self.qp
-        if qp.game and not np.isfinite(self.P):  # nothing separates: the means of the classes
+        if qp.game and not np.isfinite(self.P):  # overlap: difference of the class means
             alpha = np.where(np.broadcast_to(qp.upper, qp.shape) > 0.0, 1.0, 0.0)
             self.primal(qp.rmatvec(qp.feasible(alpha)), self.f)
         status = self.status or status

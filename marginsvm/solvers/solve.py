@@ -1,4 +1,4 @@
-"""Which solver suits a program, and which ones follow where it stalls."""
+"""Selection of the solver for a program, and of fallbacks if it stalls."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from marginsvm.solvers.solution import Monitor, Progress, Solution
 
 Method = Callable[[QuadraticProgram, Array | None, float, int, Monitor], Solution]
 
-# Products of numbers in a step of interior points, and unknowns on the smaller side, at most.
+# Limits for interior points: multiplications per iteration, and unknowns of the smaller side.
 PRODUCTS, SIDE = 2**29, 1000
-# C times the median squared norm, up to which few variables are free in dual coordinate descent.
+# C times the median squared norm below which dual coordinate descent has few free variables.
 SHORT = 5.0
-# Rows, and numbers in them, that interior points solve in some milliseconds; and examples.
+# Rows, entries of all rows, and examples that interior points solve in some milliseconds.
 FEW, SMALL, FEWEST = 500, 2**16, 200
 
 
 def solve(
     qp: QuadraticProgram, start: Array | None, tol: float, max_iter: int, monitor: Monitor
 ) -> Solution:
-    """Solve a program by the methods that suit it, one after the other until one does not stall.
+    """Solve a program by the first solver of ``methods`` that does not stall.
 
-    Parameters are those of every method, see :mod:`marginsvm.solvers.solution`. Each method begins
-    at the alpha of the last.
+    Parameters as in :mod:`marginsvm.solvers.solution`. Each solver starts at the previous one's
+    alpha.
     """
     start = None if start is None else qp.feasible(start)
     best, done = None, 0
     for method in methods(qp):
         try:
             found = method(qp, start, tol, max_iter - done, monitor)
-        except np.linalg.LinAlgError:  # a matrix that is indefinite, if by rounding
+        except np.linalg.LinAlgError:  # an indefinite matrix, possibly by rounding
             continue
         done, start = done + found.n_iter, found.alpha if found.gap < 1.0 else None
         if best is None or found.gap < best.gap:
@@ -50,7 +50,7 @@ def solve(
 
 
 def methods(qp: QuadraticProgram) -> list[Method]:
-    """The methods for a program: the first one, and what follows where that stalls."""
+    """The solvers for a program, in order: the first choice, then fallbacks."""
     # importing numba takes a third of a second
     from marginsvm.solvers.dual_cd import dual_cd
     from marginsvm.solvers.smo import smo
@@ -64,30 +64,30 @@ def methods(qp: QuadraticProgram) -> list[Method]:
     n, d, rows = examples.n, examples.d, int(np.prod(qp.shape)) - several * examples.n
     hinge = qp.cap is not None or bool(np.isfinite(qp.upper).all())
     hard, nu = qp.hard, bool(qp.level) and not qp.hard
-    unknowns = rows if several else n  # by the rows: the two ends of a tube share one
+    unknowns = rows if several else n  # of systems by the rows: the two rows of a tube share one
     side = unknowns if d is None else min(unknowns, qp.k * d)
     last: list[Method] = [newton, interior_point] if side <= 4 * SIDE else [newton]
-    if qp.signs is not None:  # no other method knows signs
+    if qp.signs is not None:  # the only solver with sign constraints
         return [interior_point]
     definite = d is not None or getattr(examples.kernel, "is_definite", False)
     few = (unknowns <= FEWEST and definite) or (d and rows <= FEW and rows * d <= SMALL)
     if few and not (hard and tube):  # an iteration takes less than a millisecond
         return [active_set, *last] if hard else [interior_point, newton]
-    if d is None and hard and tube:  # alpha may have no bound
+    if d is None and hard and tube:  # alpha may be unbounded
         return last[::-1]
-    if d is None:  # few columns decide, and SMO knows which; squared slack is solved for exactly
+    if d is None:  # few support vectors need few columns; the squared hinge loss is solved exactly
         return [smo, *([] if hinge or tube else [active_set]), *last]
-    # products of a step by the features, of which a row of several classes has two
+    # multiplications per step by the features; a row of several classes has two blocks
     products = rows * float(d) ** 2 * (1 if not several else qp.k if qp.cap is not None else 2)
     small = (products <= PRODUCTS and qp.k * d <= SIDE) or rows <= 2 * SIDE
     first: list[Method] = [interior_point, newton] if small else last
-    if nu:  # the multiplier of the level is no matter for interior points
+    if nu:  # rho is just another unknown for interior points
         return first
-    if not getattr(examples.X, "in_memory", True):  # by passes
+    if not getattr(examples.X, "in_memory", True):  # needs passes only
         return first if small else [active_set, newton] if hard and not tube else [newton]
-    if examples.sparse and several:  # epochs cost what X stores
+    if examples.sparse and several:  # an epoch costs the nonzeros of X
         return [dual_cd, *(first if hinge else last)]
-    if examples.sparse and not tube and d > n:  # so do products, and most rows are known soon
+    if examples.sparse and not tube and d > n:  # so do products, and most rows are identified early
         return [dual_cd, *([] if hinge else [pivoting_by_products]), *last]
     if examples.sparse and not tube and hard:
         return [ten_epochs, active_set, *first]
@@ -95,17 +95,17 @@ def methods(qp: QuadraticProgram) -> list[Method]:
         upper = float(np.median(np.broadcast_to(qp.upper, rows)))
         if upper * float(np.median(examples.squared_norms)) <= SHORT:  # few variables are free
             return [dual_cd, *first]
-    if hard and not tube:  # few rows decide
+    if hard and not tube:  # few support vectors
         return [active_set, *first]
-    if hinge or tube:  # kinks cost Newton's method most of its steps
+    if hinge or tube:  # Newton's method needs many steps for losses with kinks
         return first
-    if d > n and rows <= 3 * SIDE and not examples.sparse:  # nearly all rows have weight
+    if d > n and rows <= 3 * SIDE and not examples.sparse:  # nearly all rows are support vectors
         return [active_set, *first]
-    return last  # squared slack is smooth
+    return last  # the squared hinge loss is smooth
 
 
 def installed() -> int | None:
-    """Bytes of memory that the machine has; None where that is not known."""
+    """Memory of the machine in bytes; None if unknown."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
@@ -113,12 +113,12 @@ def installed() -> int | None:
 
 
 def refuse_what_cannot_fit(qp: QuadraticProgram) -> None:
-    """Raise an error before a fit that the machine's memory cannot hold.
+    """Raise an error if a fit needs more than the machine's memory.
 
     Raises
     ------
     MemoryError
-        With the sizes, and with what to do.
+        With the sizes and advice.
     """
     there, d, k, rows = installed(), qp.examples.d or 0, qp.k, int(np.prod(qp.shape))
     side = min(rows, k * d) if qp.level and not qp.hard else 0

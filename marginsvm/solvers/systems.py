@@ -1,7 +1,8 @@
-"""Linear systems of Newton's methods: by the features, or by the rows.
+"""Linear systems of Newton and interior-point steps: by the features, or by the rows.
 
 Unknowns x = (w, f); E = [A, F]; R is the identity for w and 0 for f. A step dx changes the values
-of the rows by ``E dx``, weights by ``W (h - E dx)``, and solves, with ``fall = R x + g - E'alpha``,
+of the rows by ``E dx``, alpha by ``da = W (h - E dx)``, and solves, with
+``fall = R x + g - E'alpha``,
 
     (R + E'WE) dx = E'W h - fall                      by the features, or
     (AA' + W^-1) da = h + A fall_w - F df             by the rows, where F'da = fall_f
@@ -27,15 +28,15 @@ from scipy.sparse import csr_array
 from marginsvm._typing import Array
 from marginsvm.problem.quadratic_program import QuadraticProgram
 
-# Numbers of all rows that are written out: these stay in a processor's cache (2 MB).
+# Largest number of entries of a dense E: it stays in a processor's cache (2 MB).
 IN_CACHE = 2**18
 
 
 class Factor:
-    """Symmetric matrices that are positive definite up to rounding, of shape (..., m, m).
+    """Factor of symmetric matrices, positive definite up to rounding, of shape (..., m, m).
 
-    A diagonal that rounding has made too small is raised. Solutions are corrected once by their
-    residual. Of a stack, inverses are computed in place of Cholesky factors.
+    The diagonal is increased if Cholesky's factorisation fails. Solutions get one step of iterative
+    refinement. For a stack, inverses are computed instead of Cholesky factors.
     """
 
     def __init__(self, M: Array) -> None:
@@ -52,11 +53,11 @@ class Factor:
             self.factor, failed = dpotrf(raised.T, lower=1, clean=0, overwrite_a=1)
 
     def __call__(self, r: Array) -> Array:
-        """Solutions of right sides of shape (..., m)."""
+        """Solutions for right-hand sides of shape (..., m)."""
         return self.columns(r[..., None])[..., 0]
 
     def columns(self, r: Array) -> Array:
-        """Solutions of right sides of shape (..., m, c)."""
+        """Solutions for right-hand sides of shape (..., m, c)."""
         x = self._solve(r)
         return x + self._solve(r - self.M @ x)
 
@@ -67,9 +68,9 @@ class Factor:
 
 
 class Weights:
-    """``W = (diag(h) + S'diag(pull)S)^-1`` by Sherman and Morrison's formula.
+    """``W = (diag(h) + S'diag(pull)S)^-1`` by the Sherman-Morrison formula.
 
-    S sums over the rows of an example, which share a cap and follow each other. Without pull, W is
+    S sums over the rows of an example, which share a cap and are consecutive. Without pull, W is
     diagonal; then h may be a stack.
 
     Attributes
@@ -91,7 +92,7 @@ class Weights:
         """``W v``."""
         if self.pull is None:
             return self.own * v
-        # relative to the row that moves most: what moves all rows of an example alike cancels
+        # relative to the row with the largest weight: a constant on an example nearly cancels
         v, most = v.reshape(self.free.shape), self.free.argmax(axis=1)[:, None]
         more = v - np.take_along_axis(v, most, axis=1)
         each = more * self.free.sum(axis=1)[:, None] - (self.free * more).sum(axis=1)[:, None]
@@ -107,21 +108,21 @@ class Weights:
         return M
 
 
-# ``direction(h, fall)`` gives the change of x and of the weights.
+# ``direction(h, fall)`` returns the changes of x and of alpha.
 Direction = Callable[[Array, Array], tuple[Array, Array]]
 
 
 class Rows:
     """The rows in one flat order.
 
-    Of several classes, entries of alpha for an example's own class are no rows, and left out.
+    With several classes, the entries of alpha for an example's own class are not rows.
 
     Attributes
     ----------
     ids : ndarray of int
         Flat indices of the rows in alpha.
     at : ndarray of int
-        Their examples.
+        The example of each row.
     """
 
     def __init__(self, qp: QuadraticProgram) -> None:
@@ -150,17 +151,17 @@ class Rows:
         return C
 
     def of_f(self, ids: Array) -> Array:
-        """What f adds to some rows."""
+        """Rows of F for given flat indices."""
         F = self.of_scores(ids)[:, : self.qp.n_intercepts]
         return np.column_stack([F, np.full(len(ids), self.qp.level)]) if self.qp.level else F
 
     def flat(self, values: Array) -> Array:
-        """Values for all rows, from an array that broadcasts against alpha."""
+        """Values of all rows, from an array that broadcasts against alpha."""
         values = np.broadcast_to(values, self.qp.shape)
         return values if self.qp.codes is None else values.ravel()[self.ids]
 
     def shaped(self, u: Array) -> Array:
-        """The same in the shape of alpha."""
+        """Values of all rows in the shape of alpha."""
         if self.qp.codes is None:
             return u[: len(self.ids)]
         alpha = np.zeros(self.qp.shape)
@@ -168,14 +169,14 @@ class Rows:
         return alpha
 
     def group(self) -> Array:
-        """The sign, or the own and the other class, of each row; numbered from 0."""
+        """The sign, or the pair of classes, of each row; numbered from 0."""
         qp = self.qp
         if qp.codes is None:
             return (qp.sign > 0) * 1
         return qp.codes[self.at] * qp.k + self.ids % qp.k
 
     def balanced(self) -> Array:
-        """Weights of sum 1 that balance, in proportion to the examples' own."""
+        """Alpha with sum 1 and ``F'alpha = 0``, proportional to the sample weights."""
         qp, q = self.qp, np.ones(len(self.at))
         if np.any(qp.ridge):
             q = 1.0 / self.flat(qp.ridge)
@@ -183,7 +184,7 @@ class Rows:
             q = self.flat(qp.cap[:, None])
         elif qp.codes is None and np.isfinite(qp.upper).all():
             q = qp.upper
-        if qp.intercept:  # all pairs of classes, or both signs, have as much weight
+        if qp.intercept:  # equal sums of alpha for all pairs of classes, or for both signs
             group = self.group()
             q = q / np.bincount(group, q)[group]
         return q / q.sum()
@@ -195,7 +196,7 @@ class WrittenOut:
     Attributes
     ----------
     R, g : ndarray
-        In the order of x, which is w, then f.
+        In the order of x = (w, f).
     """
 
     def __init__(self, E: Array, R: Array, g: Array) -> None:
@@ -204,13 +205,13 @@ class WrittenOut:
 
     @classmethod
     def of(cls, rows: Rows) -> WrittenOut:
-        """Of a program; signs of coefficients are unit rows, after the others."""
+        """System of a program; sign constraints are unit rows, after the others."""
         qp, C = rows.qp, rows.of_scores(rows.ids)
         X = qp.examples.rows(np.arange(qp.examples.n))
         X = (X.toarray() if qp.examples.sparse else X)[rows.at]
         A, F = (C[:, :, None] * X[:, None, :]).reshape(len(C), -1), rows.of_f(rows.ids)
         if qp.signs is not None:
-            # in the units of the features, so that their values are like those of the examples
+            # scaled by the features, so that their values are of the size of the examples'
             unit = np.abs(A).max(axis=0)
             units = np.diag(qp.signs * np.where(unit > 0.0, unit, 1.0))[qp.signs != 0]
             A, F = np.vstack([A, units]), np.pad(F, ((0, len(units)), (0, 0)))
@@ -218,11 +219,11 @@ class WrittenOut:
         return cls(np.hstack([A, F]), np.append(R, np.zeros(qp.n_free)), np.append(g, qp.g))
 
     def take(self, some: Array) -> WrittenOut:
-        """Of some of the programs of a stack."""
+        """Systems of some programs of a stack."""
         return WrittenOut(self.E[some], self.R, self.g)
 
     def start(self, u: Array) -> Array:
-        """The x of weights, with f = 0."""
+        """``x = (A'u, 0)``."""
         return self.R * self.adjoint(u)
 
     def values(self, x: Array) -> Array:
@@ -246,7 +247,7 @@ class WrittenOut:
         return np.asarray(np.vecdot(self.g, x)[..., None])
 
     def point(self, x: Array, qp: QuadraticProgram) -> tuple[Array, Array]:
-        """The predictor and the free unknowns."""
+        """The predictor w and the unknowns f."""
         m = len(x) - qp.n_free
         return x[:m].reshape(qp.k, -1), x[m:]
 
@@ -256,7 +257,7 @@ class WrittenOut:
         return root.swapaxes(-1, -2) @ root
 
     def factor(self, weights: Weights) -> Direction:
-        """The system for some weights."""
+        """Factorise the system for given weights W."""
         H = self.moments(weights)
         np.einsum("...ii->...i", H)[...] += self.R
         solve = Factor(H)
@@ -269,10 +270,9 @@ class WrittenOut:
 
 
 class Features(WrittenOut):
-    """The same by products with the examples.
+    """By the features, with products by X instead of a dense E.
 
-    Entries of x are w and an intercept for each score but, of several classes, the last one's;
-    then the level.
+    x holds w and an intercept per score, except the last one's with several classes; then rho.
     """
 
     def __init__(self, rows: Rows) -> None:
@@ -346,8 +346,8 @@ class Features(WrittenOut):
 class ByRows:
     """By the rows, with their inner products ``K = AA'``, of shape (..., n, n), and F.
 
-    x is ``(c, f)`` for ``w = A'c``. Of intervals, K is of the examples, of which the two ends are
-    rows: ``at`` and ``sign`` are the example and the sign of each row.
+    x is ``(c, f)`` with ``w = A'c``. For intervals, K is the Gram matrix of the examples, and each
+    has two rows: ``at`` and ``sign`` are the example and the sign of each row.
     """
 
     sign: Array
@@ -359,7 +359,7 @@ class ByRows:
 
     @classmethod
     def of(cls, rows: Rows) -> ByRows:
-        """Of a program without signs of coefficients."""
+        """System of a program without sign constraints."""
         qp = rows.qp
         if qp.example is None:
             side = cls(qp.gram(rows.ids, rows.ids), rows.of_f(rows.ids), qp.g)
@@ -377,7 +377,7 @@ class ByRows:
         return u if self.at is None else np.bincount(self.at, self.sign * u, len(self.K))
 
     def spread(self, v: Array) -> Array:
-        """The adjoint: values of the rows."""
+        """The adjoint of ``gathered``: values of the rows."""
         return v if self.at is None else self.sign * v[self.at]
 
     def image(self, c: Array) -> Array:
@@ -408,7 +408,7 @@ class ByRows:
 
     def factor(self, weights: Weights) -> Direction:
         n, both = self.n, weights
-        if self.at is not None:  # both ends of an interval move together
+        if self.at is not None:  # both rows of an interval share their example
             both = Weights(1.0 / np.bincount(self.at, weights.own, len(self.K)))
         factor = Factor(both.added_to(self.K))
 
@@ -436,7 +436,7 @@ class ByRows:
 
 
 def side_of(rows: Rows) -> WrittenOut | ByRows:
-    """The side on which systems are smaller, and how their matrices are computed there."""
+    """The form with the smaller systems: by the features (dense E or products), or by the rows."""
     qp, d = rows.qp, rows.qp.examples.d
     if qp.signs is not None:
         return WrittenOut.of(rows)
@@ -446,18 +446,18 @@ def side_of(rows: Rows) -> WrittenOut | ByRows:
     return WrittenOut.of(rows) if small else Features(rows)
 
 
-# Free rows of a sparse, a dense program up to which Newton's systems are solved by these; and
-# unknowns of both up to which they are solved by a matrix of the features. The first one, in which
-# all rows are free, takes few products, if it has more unknowns than the last number.
+# For sparse and dense programs: limits of free rows for systems by the rows, and of unknowns for
+# systems by the features. FIRST: unknowns above which the first system, in which all rows are free,
+# is solved by conjugate gradients, as it takes few iterations.
 FREE_ROWS, UNKNOWNS, FIRST = (200, 4000), (300, 1200), 200
-# Residual, relative to the right side, up to which products solve a system, and products at most.
+# Relative residual of conjugate gradients, and their largest number of iterations.
 RESIDUAL, PRODUCTS = 0.1, 300
 
 
 class NewtonSystem:
-    """Newton's systems ``(R + E'DE) (dw, df) = (r, 0)``, one after the other.
+    """The sequence of Newton systems ``(R + E'DE) (dw, df) = (r, 0)``.
 
-    D is of the form of ``Loss.derivative``: own and linked, in the shape of alpha.
+    D is given as by ``Loss.derivative``: own and linked, in the shape of alpha.
     """
 
     def __init__(self, qp: QuadraticProgram) -> None:
@@ -483,7 +483,7 @@ class NewtonSystem:
         return features.point(self._matrix(own, linked)(x), qp)
 
     def _matrix(self, own: Array, linked: Array | None) -> Factor:
-        """By the features; rows that are as they were keep their part of the matrix."""
+        """System by the features; only rows with a changed D are updated in the matrix."""
         assert self.features is not None
         H, change = np.zeros(()), own
         if linked is None and self.own.size:
@@ -494,7 +494,7 @@ class NewtonSystem:
                 H, change = times * self.H, moved
         H = H + self.features.of_shaped(change, linked)
         self.own, self.H = (own, H.copy()) if linked is None else (np.zeros(0), H)
-        # f is not penalised, but by rounding, where none of its rows is free
+        # f is regularised at rounding level, in case none of its rows is free
         np.einsum("ii->i", H)[...] += np.maximum(self.features.R, 1e-13 * H.max())
         return Factor(H)
 
@@ -505,7 +505,7 @@ class NewtonSystem:
         M, F = qp.gram(free, free), self.rows.of_f(free)
         h = np.broadcast_to(s, qp.shape).ravel()[free]
         np.einsum("ii->i", M)[...] += h
-        if linked is not None:  # sums at their caps hardly move
+        if linked is not None:  # a stiff term keeps sums at their caps
             example, full = free // qp.k, linked.ravel()[free] > 0.0
             M += (example[:, None] == example) * (1e6 * h * full)
         values = qp.differences(qp.examples.scores(r)).ravel()[free]
@@ -517,7 +517,7 @@ class NewtonSystem:
         return r - qp.rmatvec(alpha), df
 
     def _by_products(self, own: Array, linked: Array | None, r: Array) -> tuple[Array, Array]:
-        """Conjugate gradients on the examples that are free, preconditioned by the diagonal."""
+        """Conjugate gradients on the free examples, with a diagonal preconditioner."""
         qp, few = self.qp, np.flatnonzero(own if own.ndim == 1 else own.any(axis=1))
         if linked is not None:
             few = np.flatnonzero((own + linked).any(axis=1))
@@ -548,7 +548,7 @@ class NewtonSystem:
         return x[: r.size].reshape(r.shape), x[r.size :]
 
     def _squares(self, qp: QuadraticProgram, own: Array, linked: Array | None) -> Array:
-        """Diagonal of ``A'DA``, but for the mean of sparse examples."""
+        """Diagonal of ``A'DA``, ignoring the mean of sparse examples."""
         examples = qp.examples
         if qp.codes is None:
             V = np.bincount(np.arange(len(own)) if qp.example is None else qp.example, own)[:, None]
@@ -571,9 +571,9 @@ def conjugate_gradients(
     size: float,
     most: int,
 ) -> tuple[Array, Array]:
-    """From x with the residual r, until that is as small as ``size`` in the preconditioner's norm.
+    """Conjugate gradients from x with residual r, until its norm by the preconditioner is <= size.
 
-    A preconditioner that projects solves the equations in its range, where x is to lie.
+    With a projection as preconditioner, the equations are solved in its range, which contains x.
     """
     q = precondition(r)
     z, rq = q, float(r @ q)
