@@ -1,8 +1,8 @@
-"""What fitted support vector machines of other programs are worth, beside what is proved possible.
+"""Audit of SVMs fitted by other software: objective and margin against certified bounds.
 
-A model is read as its attributes say: a problem, or one for each pair of classes (libsvm) or for
-each class against the rest (liblinear, SGD), in the form of an estimator of this package. So its
-objective and its margin are computed as those of any estimator.
+A model's attributes are converted to estimators of this package: one, or one per pair of classes
+(libsvm) or per class against the rest (liblinear, SGD). Objective and margin are then computed as
+for any estimator.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ from marginsvm.problem.matrix import examples_on_host, on_host
 HINGES = ("hinge", "squared_hinge")
 TUBES = ("epsilon_insensitive", "squared_epsilon_insensitive")
 KERNEL = {"kernel": "rbf", "gamma": "scale", "degree": 3, "coef0": 0.0}
-NEAR = 1e-4  # of the largest score: by which rounded predictions may differ
-TRIED = 1000  # examples, whose predictions are compared
-SHOWN = 10  # problems that a text shows
+NEAR = 1e-4  # tolerance of predictions, relative to the largest score
+TRIED = 1000  # number of examples whose predictions are compared
+SHOWN = 10  # number of problems in the printed report
 
 
 @dataclass(frozen=True)
 class Worth:
-    """What a predictor is worth, and the bounds between which the best is.
+    """Objective or margin of a predictor, with certified bounds on the optimum.
 
     Attributes
     ----------
     value : float
-        That of the model.
+        Value of the model.
     lower, upper : float
-        Bounds on that of the best predictor, which are proved.
+        Certified bounds on the optimal value.
     is_margin : bool
-        Whether the best is the largest, as of a margin, or the least, as of an objective.
+        True: a margin, to be maximised. False: an objective, to be minimised.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class Worth:
 
     @property
     def short(self) -> tuple[float, float]:
-        """How far it is from the best, relative to the best: at least, and at most."""
+        """Lower and upper bound on the suboptimality, relative to the optimum."""
         ends = (self.lower, self.upper) if self.is_margin else (self.upper, self.lower)
         sign = 1.0 if self.is_margin else -1.0
         least, most = (max(0.0, sign * (x - self.value) / x) if x > 0.0 else 0.0 for x in ends)
@@ -82,19 +82,20 @@ class Worth:
 
 @dataclass(frozen=True)
 class Claim:
-    """Something that a model says or implies of itself.
+    """A property that a model states or implies, and whether it holds.
 
     Attributes
     ----------
     name : str
-        ``free_intercept``: its problem does not penalise the intercept. ``iterations``: it ended
-        before its limit of iterations, if it has one. ``tolerance``: the objective of its own
-        problem, with the intercept penalised if it is, exceeds the least by no more than ``tol``,
-        relative to it. ``share``: at most the share nu of the examples are outliers.
+        ``free_intercept``: the intercept is not penalised. ``iterations``: the solver stopped
+        before its limit of iterations, if it has one. ``tolerance``: the objective of the model's
+        own problem (with a penalised intercept if it has one) exceeds the minimum by at most
+        ``tol``, relative to the minimum. ``share``: at most a fraction nu of the examples are
+        outliers.
     holds : bool or None
-        None: not decided.
+        None: undecided.
     text : str
-        The claim and what was found, as a sentence.
+        The claim and the finding, as a sentence.
     """
 
     name: str
@@ -108,28 +109,28 @@ class Claim:
 
 @dataclass(frozen=True)
 class Judged:
-    """One problem that a model has solved: all of it, or two of its classes.
+    """Result for one problem of a model: the whole model, or a binary subproblem.
 
     Attributes
     ----------
     name : str
-        The classes; empty: all of the model.
+        The classes; empty: the whole model.
     problem : str
-        What was judged: loss, C, kernel and intercept.
+        Loss, C, kernel and intercept.
     n_samples, n_errors : int
-        Examples, and how many of them are on the wrong side, outside of the tube, or outliers.
+        Number of examples, and of those misclassified, outside of the tube, or outliers.
     objective : Worth or None
-        ``|w|^2 / 2 + C sum of losses``, with an intercept that costs nothing. None: the model
+        ``|w|^2 / 2 + C sum of losses``, without a penalty on the intercept. None: the model
         minimises something else, or has no C.
     margin : Worth or None
-        Smallest distance of an example from the boundary (units of X; of differences of scores,
-        with k classes at once; of one class, the mean of the worst share of values, over the
-        norm). None: it does not separate the examples.
+        Smallest distance of an example from the decision boundary (units of X). With k classes at
+        once, of differences of scores; for one class, the mean over the fraction nu of smallest
+        values, divided by the norm. None: the model does not separate the examples.
     separable : bool or None
-        Whether the classes can be separated, if it is known.
+        Whether the classes are separable; None: undecided.
     claims : tuple of Claim
     regression : bool
-        Whether it is one, which has no margin and nothing to separate.
+        Whether the model is a regressor, without margin and separability.
     """
 
     name: str
@@ -143,13 +144,13 @@ class Judged:
     regression: bool = False
 
     def row(self) -> dict[str, Any]:
-        """All fields in a flat dict, of numbers, texts and None.
+        """All fields in a flat dict of numbers, strings and None.
 
         Returns
         -------
         dict
-            Of a worth, ``margin_short`` and ``objective_short`` are the shares by which the model
-            falls short at most; claims have their names.
+            ``margin_short`` and ``objective_short`` are upper bounds on the relative suboptimality;
+            claims are keyed by their names.
         """
         found: dict[str, Any] = {"problem": " ".join(filter(None, [self.name, self.problem]))}
         found |= {"n_samples": self.n_samples, "n_errors": self.n_errors}
@@ -161,7 +162,7 @@ class Judged:
 
     @property
     def short(self) -> float:
-        """By how much it falls short at most: of the best margin or else in its objective."""
+        """Upper bound on the relative suboptimality of the margin or else of the objective."""
         worths = [worth.short[1] for worth in (self.margin, self.objective) if worth]
         return max(worths, default=0.0)
 
@@ -184,10 +185,9 @@ class Audit:
     Attributes
     ----------
     model : str
-        The model, as it prints itself.
+        The ``repr`` of the model.
     problems : tuple of Judged
-        The problems that it has solved: one, or as many as it has pairs of classes, or classes to
-        hold against the rest.
+        One problem, or one per pair of classes or per class against the rest.
 
     Examples
     --------
@@ -207,11 +207,11 @@ class Audit:
 
     @property
     def worst(self) -> Judged:
-        """The problem in which the model falls short by most."""
+        """The problem with the largest suboptimality."""
         return max(self.problems, key=lambda judged: judged.short)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a flat dict for each problem, of which ``pandas.DataFrame`` makes a table.
+        """Return a flat dict per problem, as input for ``pandas.DataFrame``.
 
         Returns
         -------
@@ -230,32 +230,32 @@ class Audit:
 
 
 def audit(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Audit:
-    """Judge a fitted support vector machine of another program.
+    """Audit a support vector machine fitted by other software.
 
-    What its predictor is worth is computed from its coefficients. What the best predictor is worth
-    is bounded from both sides, with proof, by :class:`~marginsvm.MaxMarginClassifier` or
-    :class:`~marginsvm.MaxMarginRegressor` on the same examples. So the report says by how much a
-    model falls short, whatever its solver reported.
+    Objective and margin of the model are computed from its coefficients. The optimal values are
+    bounded from both sides by certified fits of :class:`~marginsvm.MaxMarginClassifier` or
+    :class:`~marginsvm.MaxMarginRegressor` to the same examples. The report states the model's
+    suboptimality, independently of its solver's own report.
 
     Parameters
     ----------
     model : fitted classifier, regressor or outlier detector
-        LinearSVC, SVC, SGDClassifier, LinearSVR, SVR, NuSVR, SGDRegressor (with the losses of
-        tubes) or OneClassSVM of scikit-learn; any other that has ``coef_`` and ``intercept_``, or
-        ``dual_coef_``, ``support_vectors_`` and ``kernel``, as these have; or a pipeline that ends
-        in one, or a search over these. Of linear classifiers with another loss or penalty, only the
-        margin is judged.
+        LinearSVC, SVC, SGDClassifier, LinearSVR, SVR, NuSVR, SGDRegressor (with an
+        epsilon-insensitive loss) or OneClassSVM of scikit-learn; any other model with ``coef_`` and
+        ``intercept_``, or ``dual_coef_``, ``support_vectors_`` and ``kernel`` of the same meaning;
+        or a pipeline that ends in one, or a search over these. For linear classifiers with another
+        loss or penalty, only the margin is audited.
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        The examples that it was fitted to, or the kernel matrix.
+        The training examples, or the kernel matrix.
     y : array-like of shape (n_samples,), default=None
         Class labels, or targets; outlier detectors have none.
     sample_weight : array-like of shape (n_samples,), default=None
-        As in its fit.
+        As in the model's fit.
 
     Returns
     -------
     Audit
-        It prints as text; ``problems`` has the fields, ``rows()`` what makes a table.
+        It prints as text; ``problems`` has the fields, ``rows()`` a table.
 
     Raises
     ------
@@ -266,10 +266,10 @@ def audit(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Audit
 
     Notes
     -----
-    *Which problem* is judged: the manual's page "What is my SVM worth?".
+    *Which problem* is audited: the manual's page "What is my SVM worth?".
 
-    *Cost.* Two fits of MaxMarginClassifier for each problem at most, and a third where the
-    intercept is penalised.
+    *Cost.* At most two fits of MaxMarginClassifier per problem, and a third one if the intercept is
+    penalised.
 
     References
     ----------
@@ -308,19 +308,20 @@ def audit(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Audit
 
 @dataclass(frozen=True)
 class _Solved:
-    """A problem that a model has solved, and its answer, as an estimator of ours.
+    """A problem of a model and its solution, as an estimator of this package.
 
     Attributes
     ----------
     name : str
     rows : ndarray
-        The examples that it is about.
+        Indices of its examples.
     y, weight : ndarray
-        Labels or targets (of one class ones, which are not used), and weights, of these.
+        Labels or targets (one class: ones, unused), and sample weights, of these.
     stated : estimator
-        With its parameters, and ``coef_`` or ``dual_coef_`` and ``support_``, of ``rows``.
+        With the model's parameters, and ``coef_`` or ``dual_coef_`` and ``support_`` of ``rows``.
     constant : float or None
-        Value of the constant feature whose coefficient its intercept is; None: it is free.
+        Value of the constant feature (``intercept_scaling``) if the intercept is penalised; None:
+        it is free.
     """
 
     name: str
@@ -335,7 +336,7 @@ class _Solved:
         return X[self.rows][:, self.rows] if given else X[self.rows]
 
     def scores(self, X: Any, some: Array) -> Array:
-        """Decision values of some of all examples."""
+        """Decision values of some examples of X."""
         stated = self.stated
         if hasattr(stated, "coef_"):
             return np.asarray(X[some] @ stated.coef_.T) + stated.intercept_
@@ -354,13 +355,13 @@ class _Solved:
         return float(found.objective) / unit**2, float(found.margin) * unit
 
     def best(self, X: Any, constant: float | None = None, **changed: Any) -> Any:
-        """The best estimator; with a constant feature in place of an intercept."""
+        """Fit of the same problem by this package; with a constant feature, without intercept."""
         X = self.examples(X)
         if constant is not None:
             column, changed = np.full((X.shape[0], 1), constant), {"fit_intercept": False}
             X = sp.hstack([X, column], format="csr") if sp.issparse(X) else np.hstack([X, column])
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the bounds say it
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the bounds show it
             best = clone(self.stated).set_params(**changed)
             return best.fit(X, self.y, sample_weight=self.weight)
 
@@ -372,7 +373,7 @@ class _Solved:
 
 
 def _judged(model: Any, one: _Solved, X: Any) -> Judged:
-    """What the model is worth in one of its problems, and what the best is."""
+    """Audit one problem of the model."""
     stated = one.stated
     own = margin = separable = penalty = None
     regression, detector = is_regressor(stated), is_outlier_detector(stated)
@@ -416,7 +417,7 @@ def _judged(model: Any, one: _Solved, X: Any) -> Judged:
 def _claims(
     model: Any, own: Worth | None, penalty: tuple[float, Worth] | None, intercept: bool
 ) -> Iterator[Claim]:
-    """Claims of a model about one of its problems."""
+    """The model's claims for one problem."""
     if penalty is not None:
         added, own = penalty
         text = f"the intercept is not penalised (it adds {added:.3g} to the objective)"
@@ -440,7 +441,7 @@ def _claims(
 
 
 def _refuse_misread(model: Any, solved: list[_Solved], X: Any) -> None:
-    """Refuse a model whose attributes do not give what it predicts, up to rounding in float32."""
+    """Refuse a model whose attributes do not reproduce its predictions, up to float32 rounding."""
     some = np.linspace(0, X.shape[0] - 1, min(X.shape[0], TRIED)).astype(int)
     scores, pairs = np.hstack([one.scores(X, some) for one in solved]), copy(model)
     pairs.decision_function_shape = "ovo"  # libsvm's scores themselves
@@ -457,13 +458,13 @@ def _array(x: Any) -> Array:
 
 
 def _estimator(model: Any, X: Any, y: Any) -> Any:
-    """An estimator of ours with the parameters of a model; without a loss, C is infinite."""
+    """An estimator of this package with the model's parameters; C is infinite without a loss."""
     get = partial(getattr, model)
     if get("normalize", False) or get("p", 2.0) != 2.0:
         raise ValueError("a model of normalised examples, or with p != 2, is not judged here")
     nu, joint = get("nu", None) or None, get("multi_class", None) == "crammer_singer"
     tubes, detector = is_regressor(model), is_outlier_detector(model)
-    dual = hasattr(model, "support_vectors_")  # it is known by coefficients of examples
+    dual = hasattr(model, "support_vectors_")  # a kernel expansion
     given: dict[str, Any] = {"kernel": "linear"}
     if dual and model.kernel != "linear":
         given = {name: get(name, value) for name, value in KERNEL.items()}
@@ -477,7 +478,7 @@ def _estimator(model: Any, X: Any, y: Any) -> Any:
     if hasattr(model, "alpha") and not hasattr(model, "C"):
         C = 1.0 / (model.alpha * X.shape[0]) if model.alpha > 0.0 else np.inf
     elif joint and len(model.classes_) == 2:
-        C *= 2.0  # half of the difference of its two predictors would have its norm
+        C *= 2.0  # coef_ is w_1 - w_0, and |w_0|^2 + |w_1|^2 = |coef_|^2 / 2
     if joint or (loss is None and dual):
         loss = TUBES[0] if tubes else "hinge"
     loss = loss or ("squared_hinge" if hasattr(model, "certificate_") else None)
@@ -493,7 +494,7 @@ def _estimator(model: Any, X: Any, y: Any) -> Any:
 
 
 def _places(model: Any, X: Any, weight: Array) -> Array | None:
-    """Where the support vectors of a model are: libsvm counts examples of positive weight only."""
+    """Indices of the support vectors: libsvm counts only examples of positive weight."""
     if not hasattr(model, "support_vectors_"):
         return None
     support = np.asarray(on_host(model.support_))
@@ -503,13 +504,13 @@ def _places(model: Any, X: Any, weight: Array) -> Array | None:
     for places in (np.arange(X.shape[0]), np.flatnonzero(weight > 0.0)):
         if support.max() < len(places):
             difference = abs(sp.csr_array(X[places[support]]) - vectors).max()
-            if difference <= 1e-6 * abs(vectors).max():  # they may be kept in float32
+            if difference <= 1e-6 * abs(vectors).max():  # they may be stored in float32
                 return np.asarray(places[support])
     raise ValueError("not the examples that the model was fitted to: X[support_] are others")
 
 
 def _solved(model: Any, X: Any, y: Any, weight: Array, like: Any) -> Iterator[_Solved]:
-    """The problems that a model has solved."""
+    """The problems of a model, with its solutions."""
     place = _places(model, X, weight)
     coef = np.atleast_2d(_array(model.coef_ if place is None else model.dual_coef_))
     b = -_array(model.offset_) if is_outlier_detector(model) else _array(model.intercept_).ravel()
@@ -562,7 +563,7 @@ def _solved(model: Any, X: Any, y: Any, weight: Array, like: Any) -> Iterator[_S
     elif np.isinf(like.C) and not hasattr(model, "loss"):
         raise ValueError(f"which of {k} classes are held against which? give a model of two")
     else:
-        for c in range(k):  # a class's weight counts where it is held against the rest
+        for c in range(k):  # class weights apply to the positive class only
             is_c = (codes == c).astype(int)
             weights = weight * np.where(is_c == 1, factor, 1.0)
             name = f"{classes[c]} against the rest"

@@ -1,4 +1,4 @@
-"""Pictures of bounds against their cost, of scores and margins along C, and of separation."""
+"""Plots: bounds against passes or time, scores and margins along C, separation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LABELS = {
 
 
 def axes_for(display: Any, ax: Any, **options: Any) -> Any:
-    """Where to draw: the given axes, or those of a new figure."""
+    """The given axes, or those of a new figure."""
     check_matplotlib_support(f"{type(display).__name__}.plot")
     import matplotlib.pyplot as plt
 
@@ -28,7 +28,7 @@ def axes_for(display: Any, ax: Any, **options: Any) -> Any:
 
 
 class MarginPathDisplay:
-    """Path of the certified margin bounds.
+    """Plot of the margin bounds along a fit.
 
     Parameters
     ----------
@@ -69,12 +69,12 @@ class MarginPathDisplay:
         ax: Any = None,
         **line_kw: Any,
     ) -> MarginPathDisplay:
-        """Draw the path of a fitted estimator.
+        """Plot the bounds of a fitted estimator.
 
         Parameters
         ----------
         estimator : estimator
-            A fitted one, of this package; or a pipeline that ends in one, or a search over
+            A fitted estimator of this package; or a pipeline that ends in one, or a search over
             these, whose best estimator is drawn.
         x : {"n_passes", "n_iter", "seconds"}, default="n_passes"
             Horizontal axis.
@@ -135,7 +135,7 @@ class MarginPathDisplay:
         ax.fill_between(history[x], np.maximum(lower, 0), upper, color=color, alpha=0.12, lw=0)
         ax.axhline(0, color="0.7", linewidth=0.8)
         known = upper[np.isfinite(upper)]
-        if known.size:  # the first rounds' margins are far below anything of interest
+        if known.size:  # margins of the first iterations may be far below
             ax.set_ylim(-0.15 * known[-1] - 1e-12, min(known.max(), 2.5 * known[-1]) + 1e-12)
         ax.set(xlabel=LABELS[x], ylabel="margin", xscale="log")
         ax.legend(title="margin (line) and bound (dashed)", loc="lower right")
@@ -143,7 +143,7 @@ class MarginPathDisplay:
 
 
 class CostCurveDisplay:
-    """Held-out scores, or certified margins and support sizes, along C.
+    """Plot of held-out scores, or of certified margins and support vectors, along C.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ class CostCurveDisplay:
     scores : ndarray of shape (n_folds, n_Cs), default=None
         Held-out scores; None: margins are drawn.
     path : MarginPath, default=None
-        What :func:`marginsvm.margin_path` returned.
+        Result of :func:`marginsvm.margin_path`.
     best : float, default=None
         The chosen C (dimensionless for given units of X); None: there is none.
     name : str, default=""
@@ -200,8 +200,8 @@ class CostCurveDisplay:
         Parameters
         ----------
         estimator : MaxMarginClassifierCV
-            A fitted one, a pipeline that ends in one, or a search over these. Of several gammas,
-            the chosen one is drawn.
+            A fitted estimator, a pipeline that ends in one, or a search over these. With several
+            gammas, the scores of the chosen one are drawn.
         name : str, default=None
             Name in the legend; the class's if None.
         ax : matplotlib Axes, default=None
@@ -221,7 +221,7 @@ class CostCurveDisplay:
         estimator, _ = unwrapped(estimator, "scores_")
         name = type(estimator).__name__ if name is None else name
         Cs, scores = estimator.Cs_, estimator.scores_
-        if Cs.ndim > 1:  # of several gammas
+        if Cs.ndim > 1:  # several gammas
             i = int(np.flatnonzero(estimator.gammas_ == estimator.gamma_)[0])
             Cs, scores = Cs[i], scores[:, i]
         drawn = cls(Cs, scores=scores, best=estimator.C_, name=name)
@@ -231,12 +231,12 @@ class CostCurveDisplay:
     def from_path(
         cls, path: Any, *, name: str = "margin", ax: Any = None, **line_kw: Any
     ) -> CostCurveDisplay:
-        """Draw the bounds and the support sizes of a path.
+        """Plot the bounds and the numbers of support vectors of a path.
 
         Parameters
         ----------
         path : MarginPath
-            What :func:`marginsvm.margin_path` returned.
+            Result of :func:`marginsvm.margin_path`.
         name : str, default="margin"
             Name in the legend.
         ax : matplotlib Axes, default=None
@@ -291,7 +291,7 @@ class CostCurveDisplay:
         ax.legend()
 
     def _draw_path(self, ax: Any, wanted: dict[str, Any]) -> None:
-        """Both bounds, which hardly differ; and on a second axis the number of support vectors."""
+        """Both bounds, which nearly coincide; on a second axis the number of support vectors."""
         path = self.path
         (self.line_,) = ax.plot(self.Cs, path.margins, **wanted)
         ax.plot(self.Cs, path.margin_bounds, color=self.line_.get_color(), linestyle="--", lw=1)
@@ -302,7 +302,7 @@ class CostCurveDisplay:
         ax.legend(handles=[*ax.get_lines()[:1], *other.get_lines()])
 
 
-# What is written beside a coefficient, its arrows (to the left, to the right), and its colour.
+# Label of a coefficient, its arrows (left: -1, right: 1), and its colour.
 STATUSES = {
     "finite": ("finite", (), "0.45"),
     "+inf": ("+infinite", (1,), "C3"),
@@ -310,18 +310,18 @@ STATUSES = {
     "inf": ("infinite, of either sign", (-1, 1), "C4"),
     "not identified": ("not identified", (), "0.75"),
 }
-_SHOWN = 30  # coefficients in a picture at most, the infinite ones first
+_SHOWN = 30  # largest number of coefficients in a plot, infinite ones first
 
 
 class SeparationDisplay:
-    """A report of separation: coefficients that are infinite, or the plane that separates.
+    """Plot of a separation report: infinite coefficients, or the separating line of two features.
 
     Parameters
     ----------
     report : Separability
-        What :func:`marginsvm.check_separability` returned.
+        Result of :func:`marginsvm.check_separability`.
     X : array-like of shape (n_samples, 2), default=None
-        Two features, for a picture of the examples. None: the coefficients are drawn.
+        Two features, to plot the examples. None: the coefficients are drawn.
     y : array-like of shape (n_samples,), default=None
         Their labels or counts.
 
@@ -352,9 +352,9 @@ class SeparationDisplay:
         Parameters
         ----------
         report : Separability
-            What :func:`marginsvm.check_separability` returned.
+            Result of :func:`marginsvm.check_separability`.
         X : array-like of shape (n_samples, 2), default=None
-            Two features, for a picture of the examples. None: the coefficients are drawn.
+            Two features, to plot the examples. None: the coefficients are drawn.
         y : array-like of shape (n_samples,), default=None
             Their labels or counts.
         ax : matplotlib Axes, default=None
@@ -367,7 +367,7 @@ class SeparationDisplay:
         return cls(report, X, y).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> SeparationDisplay:
-        """Draw the coefficients or, of two features, the examples.
+        """Draw the coefficients or, with two features, the examples.
 
         Parameters
         ----------
@@ -381,7 +381,7 @@ class SeparationDisplay:
         Raises
         ------
         ValueError
-            If X has not two features.
+            If X does not have two features.
         ImportError
             If matplotlib is not installed.
         """
@@ -393,7 +393,7 @@ class SeparationDisplay:
         return self
 
     def _planes(self) -> list[tuple[Array, float]]:
-        """Where the scores of the direction are 0: ``x w + b = 0``."""
+        """Lines ``x w + b = 0`` on which the scores of the direction are 0."""
         direction = self.report.direction
         if direction is None:
             return []

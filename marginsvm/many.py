@@ -1,8 +1,8 @@
-"""Many small fits by one call: stacks of problems of two classes, and both bounds of each.
+"""Many small binary problems in one call, with both bounds for each.
 
-A batch of problems of the same shape is solved at once: by block pivoting, and what that leaves by
-interior points. Both values of each problem's program are proved as in ``certificate.bounded``, in
-arrays with an axis of problems in front. What a batch does not certify is fitted one by one.
+Problems of the same shape are solved as a batch: by block pivoting, then by interior points if the
+pivoting has not converged. Both values of each program are certified as in ``certificate.bounded``,
+in arrays with a leading axis of problems. Problems without a certificate are fitted one by one.
 """
 
 from __future__ import annotations
@@ -37,33 +37,33 @@ GAMMA = Floats().gamma  # relative error of a sum of products
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ManyFits(Sequence[Any]):
-    """Results of :func:`marginsvm.fit_many`: arrays with an entry for each of B fits.
+    """Results of :func:`marginsvm.fit_many`: arrays with one entry per fit.
 
-    ``fits[i]`` is an ordinary fitted estimator, made when it is asked for.
+    ``fits[i]`` is an ordinary fitted estimator, created on access.
 
     Attributes
     ----------
     estimator : estimator
-        The one that was given, not fitted.
+        The given estimator, not fitted.
     coef : ndarray of shape (B, n_features), or list of ndarray
-        Coefficients of the features; a list where their numbers differ.
+        Coefficients w; a list if the problems have different numbers of features.
     intercept : ndarray of shape (B,)
     dual_coef : ndarray of shape (B, n_samples), or list of ndarray
-        Coefficients of the examples, with the signs of the classes. Divided by the sum of their
-        absolute values, they are the weights that prove the upper bound.
+        Signed dual variables ``y_i alpha_i``. Scaled to ``sum(alpha) = 1``, they prove the upper
+        bound.
     margin, margin_bound : ndarray of shape (B,)
-        Certified lower and upper bounds on the margin (as of a single fit).
+        Certified lower and upper bounds on the margin, as in a single fit.
     status : ndarray of shape (B,)
-        As of a single fit; ``interrupted``: not fitted.
+        As in a single fit; ``interrupted``: not fitted.
     separable : ndarray of shape (B,)
         True, False or None.
     classes : ndarray of shape (B, 2)
     radius : ndarray of shape (B,)
         Largest norm of an example (units of X).
     nu : ndarray of shape (B,)
-        With the hinge loss: the parameters of NuSVC with the same solutions; else 0.
+        With the hinge loss: the nu for which NuSVC has the same solution; else 0.
     single : ndarray of shape (B,)
-        Fitted estimators of the problems that were fitted one by one; None of others.
+        The fitted estimators of problems fitted one by one; None for the others.
 
     Examples
     --------
@@ -149,16 +149,16 @@ class ManyFits(Sequence[Any]):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ManyScores:
-    """Results of :func:`marginsvm.cross_val_many`: arrays with a line for each of B problems.
+    """Results of :func:`marginsvm.cross_val_many`: arrays with one row per problem.
 
     Attributes
     ----------
     accuracy : ndarray of shape (B, n_folds)
-        Share of the examples of each fold that are predicted rightly by a fit to the others.
+        Accuracy on each fold of the fit to the other folds.
     margin, margin_bound : ndarray of shape (B, n_folds)
         Certified lower and upper bounds on the margins of these fits.
     status : ndarray of shape (B, n_folds)
-        How these fits ended.
+        Statuses of these fits.
 
     Examples
     --------
@@ -185,20 +185,20 @@ def fit_many(
     rows: Sequence[Any] | None = None,
     n_jobs: int | None = None,
 ) -> ManyFits:
-    """Fit clones of an estimator to many small problems of two classes.
+    """Fit clones of an estimator to many small binary problems.
 
-    Searchlights, permutation tests, concept vectors, bootstraps and folds are 10,000 fits and
-    more, of some hundred examples each. They are fitted here a batch at a time, by linear algebra
-    on stacks of matrices, and each has both bounds of its own, with all rounding allowed for.
-    What a batch does not certify is fitted as by ``clone(estimator).fit``, one by one.
+    Searchlights, permutation tests, concept vectors, bootstraps and folds take 10,000 fits and
+    more, of some hundred examples each. They are solved in batches, by linear algebra on stacks of
+    matrices. Each fit has its own lower and upper bound, with all rounding accounted for. Problems
+    that a batch does not certify are fitted one by one, as by ``clone(estimator).fit``.
 
     Parameters
     ----------
     estimator : MaxMarginClassifier
-        With ``kernel="linear"``. It is not changed. With ``verbose``, a line
-        says how many fits are done.
+        With ``kernel="linear"``. It is not modified. With ``verbose``, the number of finished fits
+        is printed.
     X : array-like of shape (n, d) or (B, n, d)
-        The examples of all problems, or of each. They are computed with in float64.
+        The examples, shared by all problems or separate. They are converted to float64.
     y : array-like of shape (n,) or (B, n)
         Labels; two classes in each problem.
     columns : sequence of B index arrays or masks, default=None
@@ -206,31 +206,31 @@ def fit_many(
     rows : sequence of B index arrays or masks, default=None
         The examples of each problem, which may be repeated; None: all.
     n_jobs : int, default=None
-        Workers of joblib, which are threads unless ``joblib.parallel_config`` says otherwise.
-        None: as many as BLAS would take.
+        Number of joblib workers: threads, unless ``joblib.parallel_config`` selects another
+        backend. None: the number of BLAS threads.
 
     Returns
     -------
     ManyFits
-        ``X``, ``y``, ``columns`` and ``rows`` are taken together: problem i has the i-th of each of
-        which there are several. After an interrupt (Ctrl-C), the fits that are done, with a
-        warning; the status of others is ``interrupted``.
+        Problem i takes the i-th element of each of ``X``, ``y``, ``columns`` and ``rows`` that is
+        given per problem. After Ctrl-C, the finished fits are returned with a warning; the status
+        of the others is ``interrupted``.
 
     Raises
     ------
     ValueError, TypeError
-        If an argument cannot be used; the message says what to do.
+        If an argument is invalid.
 
     References
     ----------
     Philip Wolfe. Finding the nearest point in a polytope. Mathematical Programming, 1976 (the
-    problem of a hard margin; :class:`MaxMarginClassifier` has the others).
+    problem of a hard margin; for the others see :class:`MaxMarginClassifier`).
 
     J. Judice, F. Pires. A block principal pivoting algorithm for large-scale strictly monotone
-    linear complementarity problems. Computers & Operations Research, 1994 (how a batch is solved).
+    linear complementarity problems. Computers & Operations Research, 1994 (the solver of a batch).
 
     S. Mehrotra. On the implementation of a primal-dual interior point method. SIAM Journal on
-    Optimization, 1992 (where that does not apply).
+    Optimization, 1992 (the fallback).
 
     Examples
     --------
@@ -260,9 +260,9 @@ def cross_val_many(
     cv: Any = None,
     n_jobs: int | None = None,
 ) -> ManyScores:
-    """Cross-validate an estimator on many small problems of two classes.
+    """Cross-validate an estimator on many small binary problems.
 
-    Every fit has both of its bounds, as in :func:`fit_many`, whose parameters these are.
+    Every fit has a lower and an upper bound on its margin, as in :func:`fit_many`.
 
     Parameters
     ----------
@@ -274,8 +274,8 @@ def cross_val_many(
     columns : sequence of B index arrays or masks, default=None
         The features of each problem; None: all.
     cv : int, splitter or iterable of (train, test), default=None
-        As in ``cross_val_score``: None is 5, and folds are stratified. Labels that differ from
-        problem to problem are split each in their own way.
+        As in ``cross_val_score``: None is 5, and folds are stratified. If each problem has its own
+        labels, each has its own folds.
     n_jobs : int, default=None
         As in :func:`fit_many`.
 
@@ -286,7 +286,7 @@ def cross_val_many(
     Raises
     ------
     ValueError, TypeError
-        If an argument cannot be used; the message says what to do.
+        If an argument is invalid.
 
     References
     ----------
@@ -311,7 +311,7 @@ def cross_val_many(
 
     problems = Problems(estimator, X, y, columns, None)
     if not isinstance(cv, int | None) and not hasattr(cv, "split"):
-        cv = [*cv]  # an iterator is read for each set of labels
+        cv = [*cv]  # an iterator, needed again for each set of labels
     of_labels = [
         [*check_cv(cv, labels, classifier=True).split(problems.X[0], labels)]
         for labels in problems.labels[problems.codes]
@@ -325,21 +325,21 @@ def cross_val_many(
 
 
 class Problems:
-    """What ``fit_many`` is given, as a list of B problems with two classes each.
+    """The arguments of ``fit_many`` as a list of B binary problems.
 
     Attributes
     ----------
     estimator : MaxMarginClassifier
     X : ndarray of shape (1 or more, n, d)
     labels, codes : ndarray
-        All classes, and their numbers in y, of shape (1 or more, n).
+        All classes, and y as class indices, of shape (1 or more, n).
     of_X, of_y : ndarray of shape (B,)
-        Which of them are those of a problem.
+        Indices into X and codes for each problem.
     columns, rows : list of B index arrays
     shared : bool
         Whether all problems have the same examples.
     tests : list of B index arrays
-        These rows are predicted, and then only scores are kept; empty: none.
+        Rows to predict, for cross-validation: only scores are kept. Empty: none.
     """
 
     def __init__(self, estimator: Any, X: Any, y: Any, columns: Any, rows: Any) -> None:
@@ -379,13 +379,13 @@ class Problems:
         self.shared = len(self.X) == 1 and columns is None and rows is None
 
     def results(self, n_jobs: int | None) -> dict[str, Any]:
-        """Fit all problems, and warn of those without a certificate."""
+        """Fit all problems, and warn about those without a certificate."""
         sizes = [(len(rows), len(cols)) for rows, cols in zip(self.rows, self.columns, strict=True)]
         shapes, of_shape = np.unique(sizes, axis=0, return_inverse=True)
         batches, done, results = [], [], dict[str, Any]()
         for j, (n, d) in enumerate(shapes.tolist()):
             ids = np.flatnonzero(of_shape.ravel() == j)
-            # 2 MB stay in a processor's cache; inner products of shared examples, made once a batch
+            # 2 MB fit in a processor's cache; Gram matrices of shared examples, once per batch
             numbers = n * min(n, d) + (0 if self.shared else n * d)
             size = max(1, (2**20 if self.shared else 2**18) // numbers)
             batches += [ids[i : i + size] for i in range(0, len(ids), size)]
@@ -427,7 +427,7 @@ class Problems:
         return {**found, "classes": np.empty((B, 2), self.labels.dtype)}
 
     def fitted(self, ids: Array) -> dict[str, Any]:
-        """Fit a batch together, and one by one what that does not certify."""
+        """Fit a batch, then its uncertified problems one by one."""
         found, estimator = self.unfitted(ids), self.estimator
         codes = np.stack([self.codes[self.of_y[i], self.rows[i]] for i in ids])
         first, last = codes.min(axis=1, keepdims=True), codes.max(axis=1, keepdims=True)
@@ -459,7 +459,7 @@ class Problems:
         return found
 
     def examples(self, ids: Array, rows: list[Array]) -> Array:
-        """X of problems of the same shape, of shape (1 or B, n, d): 1 if all have the same."""
+        """X of problems of the same shape, of shape (1 or B, n, d): 1 if it is shared."""
         if self.shared and rows is self.rows:
             return self.X.astype(np.float64, copy=False)
         X = [self.X[self.of_X[i]][np.ix_(rows[i], self.columns[i])] for i in ids]
@@ -480,9 +480,9 @@ def _indices(given: Any, size: int, name: str, B: int) -> list[Array]:
     return found * (B // len(found))
 
 
-@np.errstate(all="ignore")  # what overflows or is no number proves nothing, and is not certified
+@np.errstate(all="ignore")  # problems with overflow or NaN are not certified
 def solved(X: Array, y: Array, m: Array, estimator: Any) -> dict[str, Array]:
-    """Solve a stack of problems, and prove what is published of each.
+    """Solve a stack of problems, and compute certified bounds for each.
 
     Parameters
     ----------
@@ -513,7 +513,7 @@ def solved(X: Array, y: Array, m: Array, estimator: Any) -> dict[str, Array]:
             b[left] = f[:, :1]
     b = b[:, 0]
     alpha = balanced(alpha, y, program.get("upper", np.inf)) if intercept else alpha
-    if not program:  # the smallest margin is to be 1
+    if not program:  # scale to the smallest margin 1
         least = (y * ((Z @ w[..., None])[..., 0] + b[:, None])).min(axis=1)
         w, b, alpha = w / least[:, None], b / least, alpha / least[:, None]
     margin, bound, separates = proved(Z, shift, y, w, b, alpha, program, intercept)
@@ -535,9 +535,9 @@ def solved(X: Array, y: Array, m: Array, estimator: Any) -> dict[str, Array]:
 
 
 def balanced(alpha: Array, y: Array, upper: Any) -> Array:
-    """Weights of which both classes have the same sum, up to rounding.
+    """Alpha with equal sums for both classes, up to rounding.
 
-    The heavier class gives way, by its weights below their upper bounds where these suffice.
+    The class with the larger sum is reduced, at entries below their upper bounds if these suffice.
     """
     excess = (y * alpha).sum(axis=1, keepdims=True)
     heavy = alpha * (y * excess > 0.0)
@@ -550,7 +550,7 @@ def balanced(alpha: Array, y: Array, upper: Any) -> Array:
 def proved(
     Z: Array, shift: Array, y: Array, w: Array, b: Array, alpha: Array, program: Any, off: bool
 ) -> tuple[Array, Array, Array]:
-    """Bounds on best margins, and which predictors separate; ``certificate.bounded`` has the proof.
+    """Bounds on best margins, and which predictors separate; proof in ``certificate.bounded``.
 
     Parameters
     ----------
@@ -559,13 +559,13 @@ def proved(
     y, alpha : ndarray of shape (B, n)
     w, b : ndarray of shape (B, d) and (B,)
     program : dict
-        Upper bounds or ridge; empty: margins are hard, and the smallest one is 1.
+        Upper bounds or ridge; empty: hard margins, scaled to 1.
     off : bool
-        Whether weights are to balance.
+        Whether ``y'alpha = 0`` is required.
     """
     (n, d), norms, length = Z.shape[1:], np.sqrt(np.vecdot(Z, Z)), np.sqrt(np.vecdot(w, w))
     reach = norms + np.sqrt(np.vecdot(shift, shift))[:, None]
-    # of the examples less the shift, of products with them, and of the published intercept
+    # errors: of the shifted examples, of products with them, and of the published intercept
     error = GAMMA(d + 8) * (reach * length[:, None] + np.abs(b)[:, None])
     least = y * ((Z @ w[..., None])[..., 0] + b[:, None]) - error
     slack = np.maximum(1.0 - least, 0.0)

@@ -1,4 +1,4 @@
-"""A battery for algorithms of your own: ``check_algorithm(MyEstimator)``."""
+"""Tests for user-defined algorithms: ``check_algorithm(MyEstimator)``."""
 
 from __future__ import annotations
 
@@ -20,47 +20,46 @@ from marginsvm.estimators.exact import MaxMarginClassifier
 from marginsvm.problem.adapter import LinearAdapter
 from marginsvm.problem.rows import make_rows
 
-# As shares of the bounds: what two orders of the same sums may differ by after 30 rounds.
+# Relative rounding of the bounds after 30 iterations, for two orders of summation.
 _ROUNDED_SHARE = 1e-6
-_BOUND_ROUNDS = 30  # of fits that are asked for bounds, and not for an end
+_BOUND_ROUNDS = 30  # iterations of fits that need bounds, but no convergence
 
 Check = Callable[[type], None]
 _CHECKS: dict[str, Check] = {}
 
 
 def check_algorithm(estimator: type) -> tuple[str, ...]:
-    """Try an estimator of your own on what the estimators of this package must do.
+    """Test whether a user-defined algorithm meets the requirements of this package.
 
-    The battery is about algorithms; run scikit-learn's ``check_estimator`` as well, which is about
-    the interface. It takes some seconds, and needs no test framework.
+    These tests cover the algorithm; scikit-learn's ``check_estimator`` covers the interface, and
+    should be run as well. They take some seconds, and need no test framework.
 
     Parameters
     ----------
     estimator : type
-        A subclass of :class:`~marginsvm.DualStateMixin`, whose parameters all have defaults. Only
-        parameters that its constructor has are set (``C``, ``kernel``, ``random_state``, ...).
+        A subclass of :class:`~marginsvm.DualStateMixin` with defaults for all parameters. Of
+        ``C``, ``kernel``, ``random_state``, ... only those in its constructor are set.
 
     Returns
     -------
     tuple of str
-        What was tried, in words: all of it held.
+        Descriptions of the checks, all passed.
 
     Raises
     ------
     AssertionError
-        With a line for each check that failed: what did not hold, and on which data.
+        With a line for each failed check: the property, and the data.
 
     Notes
     -----
-    *Bounds*: on classes that can be separated, that overlap, that contradict each other, in
-    units from 1e-8 to 1e8, with two and three classes, soft margins and no intercept, both bounds
-    hold beside those of :class:`~marginsvm.MaxMarginClassifier`, in the history too, and
+    *Bounds*: on separable and overlapping classes and equal examples of different classes, in units
+    from 1e-8 to 1e8, with two and three classes, soft margins and without intercept, both bounds
+    agree with those of :class:`~marginsvm.MaxMarginClassifier`, in the history too, and
     :func:`~marginsvm.check_certificate` confirms them. *Forms*: dense and CSR examples, a linear
-    and a precomputed kernel, give the same bounds, and so do examples in another order (unless the
-    algorithm visits them in order, or draws). *States are values*: a step leaves the state that
-    it is given as it was. *Continued fits*: a warm start gives bit for bit what a longer fit gives,
-    also after a pickle. *It learns*: with its default parameters it separates classes that are
-    far apart.
+    and a precomputed kernel, give the same bounds, and so does another order of the examples
+    (unless the algorithm depends on the order, or is randomised). *Immutable states*: a step does
+    not modify its input state. *Warm starts*: a continued fit is bitwise equal to one longer fit,
+    also after pickling. *It learns*: with default parameters it separates well-separated classes.
 
     References
     ----------
@@ -84,14 +83,14 @@ def check_algorithm(estimator: type) -> tuple[str, ...]:
     for name, check in _CHECKS.items():
         try:
             check(estimator)
-        except Exception as error:  # an error of theirs is a line of the report, like any other
+        except Exception as error:  # an exception counts as a failed check
             failed.append(f"{name}: {type(error).__name__}: {error}")
     assert not failed, f"{estimator.__name__}\n" + "\n".join(failed)
     return tuple(_CHECKS)
 
 
 def _checked(name: str) -> Callable[[Check], Check]:
-    """Enter a check into the battery by the sentence that it shows."""
+    """Register a check under its description."""
 
     def enter(check: Check) -> Check:
         _CHECKS[name] = check
@@ -101,7 +100,7 @@ def _checked(name: str) -> Callable[[Check], Check]:
 
 
 def _make(estimator: type, **wanted: Any) -> Any:
-    """An instance with those of the wanted parameters that the class has; draws repeat."""
+    """An instance with the wanted parameters that the class has, and a fixed random_state."""
     known = inspect.signature(estimator).parameters
     wanted = {"random_state": 0, **wanted}
     return estimator(**{name: value for name, value in wanted.items() if name in known})
@@ -114,7 +113,7 @@ def _fit(clf: Any, X: Any, y: Array) -> Any:
 
 
 def _apart(k: int = 2) -> tuple[Array, Array]:
-    """60 examples of k classes that can be separated, some features of which are 0."""
+    """60 examples of k separable classes, with some zero entries."""
     rng = np.random.default_rng(k)
     y = np.arange(60) % k
     X = 0.7 * rng.uniform(-1, 1, (60, 5)) + 2.0 * np.eye(k, 5)[y]
@@ -123,7 +122,7 @@ def _apart(k: int = 2) -> tuple[Array, Array]:
 
 
 def _data() -> dict[str, tuple[Array, Array]]:
-    """Problems for bounds, by what they are."""
+    """Problems for the check of bounds, by description."""
     X, y = load_iris(return_X_y=True)
     noise = np.random.default_rng(0).standard_normal((40, 3))
     twice = np.array([[0.0, 1.0], [0.0, 1.0], [3.0, 4.0], [-3.0, 1.0]])
@@ -142,7 +141,7 @@ def _data() -> dict[str, tuple[Array, Array]]:
 
 
 def _has_reference(clf: Any) -> bool:
-    """Whether MaxMarginClassifier solves the same problem: not with other norms or rows."""
+    """Whether MaxMarginClassifier solves the same problem: p = 2, intercept free, X not scaled."""
     penalised = getattr(clf, "intercept_scaling", None) is not None and clf.fit_intercept
     return clf.certificate_.of == "X" and not penalised and getattr(clf, "p", 2) == 2
 
@@ -173,7 +172,7 @@ def _beside_the_best(clf: Any, X: Array, y: Array, where: str) -> None:
 
 
 def _same(clf: Any, other: Any, what: str) -> None:
-    """Whether two fits have the same bounds, up to rounding."""
+    """Assert that two fits have the same bounds, up to rounding."""
     spare = _ROUNDED_SHARE * abs(clf.margin_bound_)
     for name in ("margin_", "margin_bound_"):
         one, two = getattr(clf, name), getattr(other, name)

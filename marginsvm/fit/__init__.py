@@ -1,4 +1,4 @@
-"""Algorithms and how they are played to a certificate, without any of scikit-learn's API."""
+"""Iterative algorithms and their main loop up to a certificate, independent of scikit-learn."""
 
 from marginsvm.fit.algorithm import Algorithm, Candidate, Progress, Requirements, measured
 from marginsvm.fit.play import Stopping, play

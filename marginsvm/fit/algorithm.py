@@ -1,4 +1,4 @@
-"""What an algorithm is, what its rounds show of it, and how far a fit has come."""
+"""The interface of an algorithm, its candidates for bounds, and the progress of a fit."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from marginsvm.problem.matrix import FLOAT64
 from marginsvm.problem.responses import Response
 from marginsvm.problem.rows import Intervals, OutputRows
 
-# Difference of two entries of a vector per unit of its mass (in radii) that no rounding makes, in
-# float64 and in float32: it shows that a warm start was given other data.
+# Change of an entry of A'alpha (in radii, relative to the sum of alpha) above rounding in float64
+# and in float32: a warm start was given other data.
 OTHER_DATA, OTHER_DATA_IN_SINGLE = 1e-9, 1e-3
 
 
 @dataclass(frozen=True)
 class Requirements:
-    """What an algorithm needs of the problem that it is played on.
+    """Requirements of an algorithm on the problem.
 
     Attributes
     ----------
     by_passes : bool
-        Whether each step is a pass over all rows, so that the examples may lie anywhere: in
+        Whether each step is a pass over all rows, so that the examples may be anywhere: in
         memory, in files, on a cluster, on a device. False: a step visits single rows, and needs the
         examples in memory.
     every_row : bool
-        Whether all rows take part in every step. False: few rows matter, so that computing a
-        whole kernel matrix, or the mean of all examples, would cost more than it saves.
+        Whether every step uses all rows. False: it uses few rows, so that computing the whole
+        kernel matrix, or the mean of all examples, would cost more than it saves.
     in_order : bool
         Whether the result depends on the order of the examples.
     columns : ColumnPlan or None
         How columns of the Gram matrix are computed and cached, for an algorithm that uses single
         columns; the whole matrix is then never formed. None: it does not use columns.
     responses : tuple of Response or None
-        The responses that the algorithm uses, where each of its vectors is a combination of best
-        responses. None: its vectors are combinations of rows that it chooses itself.
+        The best responses that the algorithm uses, if each of its vectors is a combination of
+        these. None: its vectors are combinations of rows that it chooses itself.
     """
 
     by_passes: bool = True
@@ -52,7 +52,7 @@ class Requirements:
     responses: tuple[Response, ...] | None = None
 
     def check_blocks(self, name: str) -> None:
-        """Refuse examples that come in blocks where they are needed one by one.
+        """Refuse examples in blocks if the algorithm visits single rows.
 
         Parameters
         ----------
@@ -73,23 +73,23 @@ class Requirements:
 
 @dataclass
 class Candidate:
-    """A vector of a round, and what is known of it for its bounds.
+    """A primal or dual point of an iteration, with the values for its bounds.
 
     Attributes
     ----------
     vector : Predictor
-        A Vector, where it is used for an upper bound: only combinations of rows give one.
+        The predictor w. For an upper bound it has to be a Vector: ``w = A'alpha``.
     mass : float
-        Sum of its coefficients (dimensionless). If it is positive, the norm over the mass is an
-        upper bound; 0: the vector is not used for one.
+        Sum of alpha (dimensionless). If positive, ``|A'alpha| / sum(alpha)`` is an upper bound; 0:
+        the vector gives none.
     min_margin : float or None
-        Its smallest margin (units of the radius). If it is known, the margin over the norm is a
-        lower bound; None: the vector is not used for one.
+        Smallest margin of w (units of the radius). If given, the margin over the norm is a lower
+        bound; None: the vector gives none.
     fallback : bool
         Whether it may be the model of a fit that finds no separator.
     offsets : ndarray of shape (n_classes,) or None
-        Its intercept as that model, as class offsets. None: that of the least exponential loss, at
-        the scale of the predictor where this loss is least.
+        Its intercept as that model, as class offsets. None: the intercept and the scale of w are
+        those with the least exponential loss.
 
     Examples
     --------
@@ -113,20 +113,20 @@ class Candidate:
 
 
 class Line(NamedTuple):
-    """The best bounds after a round.
+    """The best bounds after an iteration.
 
     Attributes
     ----------
     n_iter : int
-        Rounds played.
+        Iterations so far.
     n_passes : float
-        Passes over the data or, with kernels, products with the Gram matrix, in all so far.
+        Passes over the data or, with kernels, products with the Gram matrix, so far.
     seconds : float
-        Time that the rounds took so far.
+        Time of the iterations so far.
     lower, upper : float
         Best bounds so far (units of the radius).
     violation : float
-        Largest distance of a score from its interval, of the best predictor so far.
+        Largest distance of a score from its interval, for the best predictor so far.
     """
 
     n_iter: int
@@ -139,18 +139,18 @@ class Line(NamedTuple):
 
 @dataclass
 class Progress:
-    """The progress of a fit. Rounds change it all at once, when they have ended.
+    """The progress of a fit, updated at the end of each iteration.
 
     Attributes
     ----------
     state : object
-        The state of the algorithm, a value.
+        The state of the algorithm, never modified in place.
     C, radius, loss, nu, signs, weights, intervals
-        Those of the problem and of its rows, by which it is known again.
+        Parameters of the problem and its rows, by which a warm start recognises it.
     n_iter : int
-        Rounds played.
+        Iterations so far.
     lower, upper : float
-        Best bounds so far (units of the radius), as computed in rounds, with their rounding.
+        Best bounds so far (units of the radius), in plain floats: rounding is not accounted for.
     best, proof : Candidate or None
         The candidates that gave ``lower`` and ``upper``.
     fallback : Candidate or None
@@ -158,18 +158,18 @@ class Progress:
     violation : float
         Largest distance of a score of the best predictor from its interval (units of the targets).
     error : float or None
-        What is compared with ``tol`` where scores are to lie in intervals.
+        The quantity compared with ``tol`` for regression.
     seconds, n_passes : float
-        Time and passes that the rounds took.
+        Time and passes of the iterations.
     confirmed_at : int
-        Round in which bounds were confirmed last, as that takes some passes.
+        Iteration of the last verification of the bounds, which takes some passes.
     confirmed : Confirmed or None
-        What these candidates prove, once that was computed.
+        Certified values of these candidates, once computed.
     begun : Progress or None
-        The progress before a step of several rounds that ``max_iter`` cut short; a fit that
-        continues begins from it and plays that step in full.
+        The progress before a step of several iterations that ``max_iter`` cut short; a resumed fit
+        starts from it and makes that step in full.
     settled : bool
-        Whether the last step returned the same state, so that no later one changes it either.
+        Whether the last step returned the same state: the algorithm has reached a fixed point.
     history : list of Line
     """
 
@@ -204,21 +204,21 @@ class Progress:
         return Line(*counts, self.lower, self.upper, self.violation)
 
     def copy(self) -> Progress:
-        """The same, which later rounds do not change."""
+        """A copy that later iterations do not change."""
         return replace(self, history=[*self.history])
 
     def is_of(self, problem: KernelMatrixAdapter) -> bool:
-        """Whether the problem has the soft margin, signs and sample weights of this one."""
+        """Whether the problem has this C, loss, nu, signs and sample weights."""
         mine: Any = self.C, self.loss, self.nu, self.signs
         others: Any = problem.C, problem.loss, problem.nu, problem.signs
         return all(map(np.array_equal, mine, others)) and self.has_weights_of(problem)
 
     def has_weights_of(self, problem: KernelMatrixAdapter) -> bool:
-        """Whether the problem has the sample weights of this one."""
+        """Whether the problem has these sample weights."""
         return np.array_equal(self.weights, problem.rows.weights)  # type: ignore[arg-type]
 
     def agrees_with(self, problem: KernelMatrixAdapter, error: float = OTHER_DATA) -> bool:
-        """Whether the problem has these intervals, and the proof the same image there."""
+        """Whether the problem has these intervals, and A'alpha of the proof is the same there."""
         mine, proof = self.intervals, self.proof
         others = problem.rows.intervals if isinstance(problem.rows, OutputRows) else None
         if mine is not None and others is not None:
@@ -236,14 +236,13 @@ class Progress:
 class Algorithm(ABC):
     """An algorithm of a paper, with its parameters: a frozen dataclass.
 
-    It supplies ``start`` (the first state), ``step`` (one round of the paper), ``candidates`` (the
-    vectors from which bounds are computed) and ``requires``. States are values as well: a step
-    returns a new state and leaves the old one unchanged, so that a fit may be interrupted at
-    any time.
+    It defines ``start`` (the initial state), ``step`` (one iteration of the paper), ``candidates``
+    (the vectors for the bounds) and ``requires``. States are immutable: a step returns a new state
+    and leaves the old one unchanged, so that a fit may be interrupted at any time.
 
     Examples
     --------
-    The batch perceptron. In every round it adds the row of smallest margin to its state, a sum:
+    The batch perceptron. Each iteration adds the row with the smallest margin to w:
 
     >>> from dataclasses import dataclass
     >>> import numpy as np
@@ -267,29 +266,29 @@ class Algorithm(ABC):
 
     @property
     def requires(self) -> Requirements:
-        """What the algorithm needs of the problem."""
+        """Requirements of the algorithm on the problem."""
         return Requirements()
 
     @abstractmethod
     def start(self, problem: KernelMatrixAdapter) -> Any:
-        """State before the first round."""
+        """Initial state."""
 
     def continued(self, problem: KernelMatrixAdapter, before: Progress) -> Any:
-        """State near the end of a fit of the same examples with another C; None: begin anew."""
+        """Warm start from a fit of the same examples at another C; None: cold start."""
         return None
 
     @abstractmethod
     def step(self, problem: KernelMatrixAdapter, state: Any) -> Any:
-        """State after one more round; the same object if there is nothing left to do."""
+        """State after one more iteration; the same object at a fixed point."""
 
     @abstractmethod
     def candidates(self, problem: KernelMatrixAdapter, state: Any) -> Iterable[Candidate]:
-        """Vectors that carry bounds after a round, and the model where nothing separates."""
+        """Vectors for the bounds after an iteration, and the model for overlapping classes."""
 
     def best_bounds(
         self, problem: KernelMatrixAdapter, state: Any, before: Progress
     ) -> dict[str, Any]:
-        """What a state changes of the progress: better bounds, and the candidates they are of."""
+        """Updates of the progress by a state: better bounds, and their candidates."""
         found: dict[str, Any] = {}
         lower, upper = before.lower, before.upper
         for candidate in self.candidates(problem, state):
@@ -311,15 +310,15 @@ class Algorithm(ABC):
         return found
 
     def confirmed(self, problem: KernelMatrixAdapter, progress: Progress) -> Confirmed | None:
-        """What a fit publishes and proves; None: that of its candidates."""
+        """Certified results of a fit; None: computed from its candidates."""
         return None
 
     def n_rounds(self, n_iter: int) -> int:
-        """Number of rounds that one step plays, where ``n_iter`` rounds were played before it."""
+        """Number of iterations of the step that follows ``n_iter`` iterations."""
         return 1
 
     def fallback(self, problem: KernelMatrixAdapter, progress: Progress) -> Candidate:
-        """Model for a fit that found no separator: the last candidate with ``fallback=True``."""
+        """Model of a fit without a separator: the last candidate with ``fallback=True``."""
         if progress.fallback is None:
             raise ValueError(
                 f"no candidate of {type(self).__name__} has fallback=True; one must have it: "
@@ -329,7 +328,7 @@ class Algorithm(ABC):
 
 
 def measured(w: Predictor, best: BestResponse) -> Candidate:
-    """A predictor as candidate, with what the best response to it has found of its margins.
+    """A predictor as candidate, with the smallest margin found by the best response to it.
 
     It gives a lower bound, and may be the model of a fit that finds no separator, with the
     intercept of the response.

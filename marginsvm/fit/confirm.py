@@ -1,4 +1,4 @@
-"""The end of a fit: its best predictor and weights, as they are published, and what they prove."""
+"""The end of a fit: publish its best predictor and alpha, and compute certified bounds."""
 
 from __future__ import annotations
 
@@ -14,24 +14,23 @@ from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.responses import Weights, softmax
 from marginsvm.problem.rows import Rows
 
-# Norm of a model over its mass (in radii) below which it is all rounding: its rows cancel.
+# |A'alpha| over the sum of alpha (in radii) below which it is rounding.
 NOTHING_LEFT = 1e-13
-# Logarithms of the factors by which margins, divided by the largest of them, are multiplied in
-# the search for the scale of least loss: from e^-5, where the loss is flat, to e^10, where only
-# the smallest margins count.
+# Range of the logarithm of the factor of the margins (relative to the largest) in the search for
+# the least loss: from e^-5, where the loss is flat, to e^10, where the smallest margins dominate.
 LOG_SCALES = (-5.0, 10.0)
 
 
-@np.errstate(over="ignore", invalid="ignore")  # what is too long claims nothing
+@np.errstate(over="ignore", invalid="ignore")  # vectors that overflow give no bounds
 def confirm(algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress) -> Confirmed:
-    """Publish the best model and the best weights so far, and prove what they are worth.
+    """Publish the best model and the best alpha so far, with certified bounds.
 
     Parameters
     ----------
     algorithm : Algorithm
     problem : KernelMatrixAdapter
     progress : Progress
-        After one round at least.
+        After at least one iteration.
     """
     known = algorithm.confirmed(problem, progress)
     if known is not None:
@@ -58,7 +57,7 @@ def _best_model(
     if problem.norm(model) <= NOTHING_LEFT * float(model.coef.sum()):
         model = problem.zeros()
     if known is None:
-        margins = problem.margins(model, precise=True)  # which float32 may not hold
+        margins = problem.margins(model, precise=True)  # in float64: float32 may be too coarse
         known = least_loss(problem.rows, margins).offsets
     return model, _published(problem, qp, model, known)
 
@@ -71,7 +70,7 @@ def _published(
 
 
 def best_offsets(problem: KernelMatrixAdapter, margins: Array) -> Array:
-    """Class offsets that are best for these margins."""
+    """Class offsets that maximise the margin, or the objective, of these margins."""
     if problem.upper is not None:
         return softmax.below(problem.upper).respond(problem.rows, margins, 0.0).offsets
     return problem.rows.best_offsets(problem.rows.group_min(margins))
@@ -80,9 +79,9 @@ def best_offsets(problem: KernelMatrixAdapter, margins: Array) -> Array:
 def least_loss(rows: Rows, margins: Array) -> Weights:
     """Softmax weights of the margins, scaled by the factor with the least exponential loss.
 
-    Their offsets are the intercept that is best for the predictor at that scale, in the units of
-    the given margins. Without scaling, the loss of small margins would be least at an intercept
-    that puts all examples into the larger class.
+    Their offsets are the best intercept of the predictor at that scale, in the units of the given
+    margins. Without scaling, the minimiser for small margins would be an intercept that predicts
+    the larger class for all examples.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Ctrl-C waits for the end of a round, as in OSQP, SCS and Ipopt.
+"""Ctrl-C waits for the end of an iteration, as in OSQP, SCS and Ipopt.
 
 Python may raise KeyboardInterrupt between any two instructions, also while a thread pool holds a
-lock or numba compiles. Here it is held back until a round has ended, where all states are complete.
+lock or numba compiles. Here it is deferred to the end of an iteration, where states are consistent.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class _Deferred:
 
     def __call__(self, signum: int, frame: Any) -> None:
         if self.waiting and not self.leaving:
-            # it stays waiting: Python discards exceptions raised in destructors
+            # stays pending: Python discards exceptions raised in destructors
             self.handler(signum, frame)
         else:
             self.waiting = True
@@ -33,21 +33,21 @@ class _Deferred:
             self.handler(signal.SIGINT, None)
 
 
-# The handler of the outermost method that defers interrupts, if one is at work.
+# The handler of the outermost call that defers interrupts, if any.
 _deferring: _Deferred | None = None
 
 
 def _in_main_thread() -> bool:
-    """Whether this is the thread that interrupts reach."""
+    """Whether this is the main thread, which receives interrupts."""
     return threading.current_thread() is threading.main_thread()
 
 
 @contextmanager
 def interrupts_wait() -> Iterator[None]:
-    """Within it, interrupts wait for ``let_interrupts_through``, or for its end."""
+    """Context in which interrupts wait for ``let_interrupts_through``, or for its end."""
     global _deferring
     handler = signal.getsignal(signal.SIGINT) if _in_main_thread() else None
-    # a fit around this one may have deferred them already
+    # an enclosing fit may have deferred them already
     if not callable(handler) or isinstance(handler, _Deferred):
         yield
         return
@@ -56,19 +56,17 @@ def interrupts_wait() -> Iterator[None]:
         signal.signal(signal.SIGINT, deferred)
         yield
     except KeyboardInterrupt:
-        deferred.waiting = False  # it is on its way already
+        deferred.waiting = False  # it is being raised already
         raise
     finally:
-        deferred.leaving = (
-            True  # from here on only remember it, so that the old handler is restored
-        )
+        deferred.leaving = True  # only record further ones, so that the old handler is restored
         signal.signal(signal.SIGINT, handler)
         _deferring = None
         deferred.release()
 
 
 def let_interrupts_through() -> None:
-    """Call the handler of the user (which raises KeyboardInterrupt by default) if one waits."""
+    """Call the user's handler (by default it raises KeyboardInterrupt) if an interrupt waits."""
     deferred = _deferring
     if deferred is not None and deferred.waiting and _in_main_thread():
         deferred.release()

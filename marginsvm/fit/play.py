@@ -1,4 +1,4 @@
-"""The only loop: play rounds, keep the best bounds, confirm those that it stops on."""
+"""The main loop of all fits: iterate, keep the best bounds, verify them before stopping."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from marginsvm.fit.interrupts import let_interrupts_through
 from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.problem.rows import OutputRows
 
-# A margin (in radii) that rounds may find although there is none: a few roundings of 1.
+# Largest margin (in radii) that may be rounding alone.
 NOISE = 1e-14
-# Rounding of a relative gap: ``tol=0`` plays all rounds even where bounds happen to be equal.
+# Rounding of a relative gap: with ``tol=0`` all iterations are made even if bounds are equal.
 GAP_ROUNDING = 1e-15
-# Upper bound (in radii) at which a search for a separator is given up: that of a thinner margin
-# would take 1e12 mistakes of a perceptron to find.
+# Upper bound (in radii) at which the search for a separator stops: for a smaller margin a
+# perceptron may need 1e12 mistakes.
 NEGLIGIBLE = 1e-6
 OnRound = Callable[[Progress], bool]
-_UNPROMISED = 10  # rounds, at least, between confirmations of bounds that promise no end
+_UNPROMISED = 10  # least number of iterations between verifications without a reason to stop
 
 
 @dataclass(frozen=True)
@@ -34,17 +34,17 @@ class Stopping:
     Attributes
     ----------
     goal : {"gap", "separation", "rounds"}
-        What ends the fit: the relative gap ``tol``, any separator of the examples, or nothing
-        but ``max_iter``.
+        What ends the fit: the relative gap ``tol``, any separator of the examples, or only
+        ``max_iter``.
     tol : float
         Relative gap between the certified bounds (dimensionless).
     max_iter : int
-        Number of rounds, those of a resumed fit included.
+        Limit of iterations, including those of a resumed fit.
     negligible : float or None
-        Upper bound (in radii) at which a fit without a separator gives up. Before, from 1e-2 on
-        (a fit to a separator: from ``tol`` on), it looks now and then for a proof that nothing
-        separates. None: a fit looks for a proof once the bound is below the threshold of the
-        problem's error model (``vanishing``), and without one goes on as long as it can.
+        Upper bound (in radii) at which a fit without a separator stops. Once the bound is below
+        1e-2 (with the goal "separation": below ``tol``), a proof of overlap is tried now and then.
+        None: a proof is tried once the bound is below the threshold of the problem's error model
+        (``vanishing``); without a proof the fit continues.
     """
 
     goal: str = "gap"
@@ -53,7 +53,7 @@ class Stopping:
     negligible: float | None = None
 
     def promised(self, problem: KernelMatrixAdapter, progress: Progress) -> str | None:
-        """Name the reason to stop according to the bounds of rounds, if there is one."""
+        """The status for stopping by the unverified bounds, or None."""
         if progress.error is not None:
             return self._of_intervals(progress.error, infeasible=progress.upper == 0.0)
         lower = progress.lower if progress.lower > NOISE else 0.0
@@ -67,7 +67,7 @@ class Stopping:
     def confirmed(
         self, problem: KernelMatrixAdapter, progress: Progress, bounds: Confirmed
     ) -> str | None:
-        """Name the reason to stop according to proved bounds, if there is one."""
+        """The status for stopping by certified bounds, or None."""
         if isinstance(problem.rows, OutputRows):
             error = bounds.error(problem.rows.farthest)
             return self._of_intervals(error, infeasible=bounds.refuted)
@@ -76,14 +76,14 @@ class Stopping:
         if bounds.refuted:
             small = np.inf
             if self.tol == 0 and not at_the_end:
-                return None  # all rounds are played, those of a fit that goes on, too
+                return None  # max_iter alone ends the fit, also a resumed one
         separates = bounds.separates
         status = self._status(problem, bounds.lower, bounds.upper, small, separates=separates)
         proved = bounds.refuted or self.negligible is not None or at_the_end
         return None if status == "no_margin" and not proved else status
 
     def _of_intervals(self, error: float, *, infeasible: bool) -> str | None:
-        """Name the reason to stop where scores are to lie in intervals."""
+        """The status for stopping a regression, or None."""
         reached = "certified" if error + GAP_ROUNDING <= self.tol else None
         return "infeasible" if infeasible else reached
 
@@ -96,10 +96,10 @@ class Stopping:
         *,
         separates: bool,
     ) -> str | None:
-        """Name the reason to stop at these bounds.
+        """The status for stopping at these bounds, or None.
 
-        A soft margin is positive whether or not the predictor separates the examples themselves;
-        ``separates`` says whether it does (True where that has not been checked yet).
+        A soft margin is positive even if the classes overlap; ``separates`` tells whether the
+        predictor separates the examples without slack (True if not checked yet).
         """
         if self.goal == "rounds":
             return None
@@ -115,7 +115,7 @@ class Stopping:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a fit ended.
+    """Result of :func:`play`.
 
     Attributes
     ----------
@@ -137,20 +137,20 @@ def play(
     on_round: OnRound | None = None,
     resume: Progress | None = None,
 ) -> Outcome:
-    """Play rounds until the stopping rule, ``max_iter`` or ``on_round`` ends the fit.
+    """Iterate until the stopping rule, ``max_iter`` or ``on_round`` ends the fit.
 
     Parameters
     ----------
     algorithm : Algorithm
     problem : KernelMatrixAdapter
     stopping : Stopping
-        When the fit ends.
+        The stopping rule.
     on_round : callable, default=None
-        Called after every round with the progress, which later rounds change; it may stop the fit
-        by returning True.
+        Called after every iteration with the progress, which later iterations modify; it stops the
+        fit by returning True.
     resume : Progress, default=None
-        Progress of an earlier fit of the same algorithm to the same problem, from which this one
-        continues; None: begin anew.
+        Progress of an earlier fit of the same algorithm to the same problem, to be continued; None:
+        start from scratch.
 
     Returns
     -------
@@ -159,10 +159,10 @@ def play(
     Raises
     ------
     ValueError
-        If vectors become too long for float64.
+        If vectors overflow float64.
     KeyboardInterrupt
-        Between two rounds, see :mod:`marginsvm.fit.interrupts`. What was found so far is the
-        progress that ``on_round`` was given last.
+        Between two iterations, see :mod:`marginsvm.fit.interrupts`. The progress last passed to
+        ``on_round`` has the results so far.
 
     Examples
     --------
@@ -179,35 +179,34 @@ def play(
     """
     progress = begin(algorithm, problem) if resume is None else resume.copy()
     known, stopped = progress.confirmed, False
-    # an earlier fit may have reached the goal of this one already
+    # a resumed fit may have reached the goal already
     status = stopping.confirmed(problem, progress, known) if known else None
     while not (status or stopped or progress.settled or progress.n_iter >= stopping.max_iter):
-        # Only a caller that follows the rounds can keep what was found before an interrupt.
+        # Only a caller with on_round can keep the progress before an interrupt.
         if on_round is not None:
             let_interrupts_through()
         advance(algorithm, problem, stopping, progress)
         status = check(algorithm, problem, stopping, progress)
         stopped = on_round is not None and on_round(progress)
-    if status is None and stopping.goal != "rounds":  # it may have reached its goal all the same
+    if status is None and stopping.goal != "rounds":  # the certified bounds may reach the goal
         progress.confirmed = progress.confirmed or confirm(algorithm, problem, progress)
         status = stopping.confirmed(problem, progress, progress.confirmed)
     without = "stopped" if stopped else "stalled" if progress.settled else "max_iter"
     return Outcome(status or without, progress)
 
 
-@np.errstate(over="ignore", invalid="ignore")  # overflow is found by a check of the norms
+@np.errstate(over="ignore", invalid="ignore")  # best_bounds checks the norms for overflow
 def begin(
     algorithm: Algorithm, problem: KernelMatrixAdapter, before: Progress | None = None
 ) -> Progress:
-    """Progress before the first round.
+    """Progress before the first iteration.
 
     Parameters
     ----------
     algorithm : Algorithm
     problem : KernelMatrixAdapter
     before : Progress, default=None
-        Progress on the same examples with another C, which an algorithm may begin near; all
-        bounds are computed anew.
+        Progress on the same examples with another C, for a warm start; all bounds are recomputed.
     """
     rows, problem.work.passes = problem.rows, 0.0
     near = None if before is None else algorithm.continued(problem, before)
@@ -229,7 +228,7 @@ def begin(
 def advance(
     algorithm: Algorithm, problem: KernelMatrixAdapter, stopping: Stopping, progress: Progress
 ) -> None:
-    """Play one step and keep the best bounds."""
+    """Make one step and keep the best bounds."""
     begun, problem.work.passes = time.perf_counter(), 0.0
     state = algorithm.step(problem, progress.state)
     end = progress.n_iter + algorithm.n_rounds(progress.n_iter)
@@ -240,20 +239,20 @@ def advance(
     changes["n_passes"] = progress.n_passes + problem.work.passes
     changes["confirmed"] = None
     changes["seconds"] = progress.seconds + time.perf_counter() - begun
-    vars(progress).update(changes)  # at once: a second interrupt does not wait for a round's end
+    vars(progress).update(changes)  # at once: a second Ctrl-C interrupts within an iteration
     progress.history.append(progress.line)
 
 
 def check(
     algorithm: Algorithm, problem: KernelMatrixAdapter, stopping: Stopping, progress: Progress
 ) -> str | None:
-    """Confirm the bounds if they would end the fit; its status then, or None.
+    """Verify the bounds if they would end the fit; returns its status, or None.
 
-    The bounds of a round are subject to its rounding (in float32, too). When they promise a
-    reason to stop, they are confirmed in float64. If that fails, it is tried again only after
-    a tenth more rounds, as confirming takes passes, or after twice as many for a proof that
-    nothing separates. Soft margins are confirmed after a quarter more rounds as well: the best
-    slack of a predictor is better than that of its round.
+    The bounds of an iteration are unverified (and may be in float32). If they would stop the fit,
+    they are verified in float64. If that fails, the next verification comes after 10 % more
+    iterations, as it takes passes, and for a proof of overlap after twice as many. Soft margins are
+    also verified every 25 % more iterations: with optimal slack the bound of a predictor is better
+    than in its iteration.
     """
     status, n, before = stopping.promised(problem, progress), progress.n_iter, progress.confirmed_at
     wait = before if status == "no_margin" else before // 10  # a proof takes longer
@@ -264,10 +263,10 @@ def check(
     bounds = confirm(algorithm, problem, progress)
     ended = stopping.confirmed(problem, progress, bounds)
     changes: dict[str, object] = {"confirmed_at": n, "confirmed": bounds}
-    if status == "no_margin":  # no larger bound may replace this proof
+    if status == "no_margin":  # keep the bound of this proof
         changes["upper"] = min(progress.upper, bounds.upper)
     elif ended is None and status is not None and progress.error is None:
-        # rounding had promised more, beside which what is better would not be kept
+        # the unverified bounds were too optimistic: reset, so that later ones can replace them
         changes["lower"] = min(progress.lower, bounds.lower)
         changes["upper"] = max(progress.upper, bounds.upper)
     vars(progress).update(changes)
