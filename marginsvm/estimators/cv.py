@@ -122,7 +122,7 @@ class MaxMarginClassifierCV(
     margin_ : float
         Certified lower bound on the soft margin with ``C_`` (units of X).
     support_, n_support_ : ndarray of shape (n_support,), and of shape (n_classes,)
-        Indices of the support vectors; their number in each class. Linear predictors included.
+        Indices of the support vectors, also for linear predictors; number in each class.
     dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support)
         Coefficients of the support vectors. Linear: ``dual_coef_ @ X[support_]`` is ``coef_`` up to
         the gap.
@@ -136,8 +136,7 @@ class MaxMarginClassifierCV(
     References
     ----------
     S. Keerthi, D. DeCoste. A modified finite Newton method for fast solution of large
-    scale linear SVMs. JMLR, 2005. Section 5 (Algorithm L2-SVM-MFN for several values of the
-    regularization parameter, each from the last solution).
+    scale linear SVMs. JMLR, 2005. Section 5 (Algorithm L2-SVM-MFN for several C).
 
     Examples
     --------

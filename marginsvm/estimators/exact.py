@@ -400,7 +400,7 @@ class MaxMarginClassifier(
     margin_ : float
         Certified lower bound on this predictor's margin (soft: ``1 / sqrt(2 P)``; units of X).
     support_, n_support_ : ndarray of shape (n_support,), and of shape (n_classes,)
-        Indices of the support vectors; their number in each class. Linear predictors included.
+        Indices of the support vectors, also for linear predictors; number in each class.
     dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support)
         Coefficients of the support vectors. Linear: ``dual_coef_ @ X[support_]`` is ``coef_`` up to
         the gap (0 where ``monotonic_cst`` forbids its sign).

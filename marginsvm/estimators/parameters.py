@@ -249,7 +249,7 @@ class ClassParameters:
     n_iter_ : int
         Iterations.
     certificate_ : Certificate
-        Bounds, status and the dual variables that prove the upper bound.
+        Bounds, status and dual variables.
     history_ : dict of ndarray
         ``n_iter``, ``n_passes``, ``seconds``, ``margin``, ``margin_bound`` of each iteration.
     n_features_in_ : int
@@ -300,7 +300,7 @@ class NamedKernelParameters:
     Attributes
     ----------
     support_, n_support_ : ndarray of shape (n_support,), and of shape (n_classes,)
-        Kernels: indices of the support vectors; their number in each class.
+        Kernels: indices of the support vectors; number in each class.
     support_vectors_ : ndarray or csr matrix of shape (n_support, n_features)
         Kernels: the support vectors; empty if precomputed.
     dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support)

@@ -36,7 +36,7 @@ class AcceleratedState:
     W : Predictor
         The sum of the learner's predictors, ``sum of alpha_s w_s``.
     measured : Candidate or None
-        The predictor that was responded to last, with its smallest margin.
+        The predictor of the last response, with its smallest margin.
     """
 
     t: int
@@ -55,17 +55,17 @@ class AcceleratedState:
 class AcceleratedPlay(Algorithm):
     r"""The game ``max_w min_p p'Aw - |w|_p^2 / 2``, in which round t counts ``alpha_t = t`` times.
 
-    The learner follows the leader and guesses that the data player moves as in the round before;
-    the data player knows the learner's move, and follows the leader regularised by the entropy.
-    It is Algorithms 1 and 2 of the paper, and Algorithm 4 of Ramdas and Pena.
+    The learner plays optimistic follow-the-leader: it predicts that the data player repeats its
+    last move. The data player sees the learner's move, and plays follow-the-leader with entropy
+    regularisation. It is Algorithms 1 and 2 of the paper, and Algorithm 4 of Ramdas and Pena.
 
     Attributes
     ----------
     smoothing : float
         Of the data player (units of the radius), times the strong convexity of the learner's loss.
-        2, Ramdas and Pena's first mu, is the least for which what the data player gains by moving
-        pays for what the learner loses by guessing wrong. The paper has 4: its steps are half as
-        long, and its bounds twice as large.
+        2, Ramdas and Pena's first mu, is the least for which the data player's negative regret
+        terms cancel the learner's prediction errors. The paper has 4: its steps are half as long,
+        and its bounds twice as large.
     response : Response
         That of the data player.
 
@@ -86,7 +86,7 @@ class AcceleratedPlay(Algorithm):
 
     @property
     def requires(self) -> Requirements:
-        """Only best responses, so that the examples may lie anywhere."""
+        """Best responses only, so that examples may be in files or on devices."""
         return Requirements(responses=(self.response,))
 
     def start(self, problem: KernelMatrixAdapter) -> AcceleratedState:
@@ -95,7 +95,7 @@ class AcceleratedPlay(Algorithm):
         return AcceleratedState(0, problem.respond(zeros).vector, zeros, zeros)
 
     def step(self, problem: KernelMatrixAdapter, state: AcceleratedState) -> AcceleratedState:
-        """One round: ``w_t``, and ``p_t``, which responds to all of the learner's moves."""
+        """One round: ``w_t``, and ``p_t``, the response to the sum of the learner's moves."""
         t = state.t + 1
         w = 2.0 / (t * (t + 1)) * (state.total + t * state.last)
         W = problem.add_predictors(state.W, t * w)
@@ -106,7 +106,7 @@ class AcceleratedPlay(Algorithm):
     def candidates(
         self, problem: KernelMatrixAdapter, state: AcceleratedState
     ) -> Iterator[Candidate]:
-        """The predictor that was responded to, and the sum of the pseudoexamples."""
+        """The predictor of the last response, and the sum of the pseudoexamples."""
         assert state.measured is not None
         yield state.measured
         yield Candidate(state.total, state.total.mass)
@@ -116,10 +116,10 @@ class AcceleratedPlay(Algorithm):
 class NesterovPlay(AcceleratedPlay):
     """Algorithm 3: Nesterov's method on the exponential loss, in the weights of the paper.
 
-    The same game with the roles exchanged: the data player guesses that the learner moves as in
-    the round before, and the learner knows the data player's move. ``total`` is the paper's v, and
-    ``W`` its s times ``smoothing``. That is 4, as the data player guesses: ``t^2 / (2 smoothing)``
-    of round t must be at most t (t - 1) / 4.
+    The same game with the roles exchanged: the data player predicts that the learner repeats its
+    last move, and the learner sees the data player's move. ``total`` is the paper's v, and ``W``
+    its s times ``smoothing``. That is 4: as the data player predicts, ``t^2 / (2 smoothing)`` of
+    round t must be at most t (t - 1) / 4.
     """
 
     smoothing: float = 4.0
@@ -169,7 +169,7 @@ class MirrorProx(Algorithm):
     requires = Requirements(responses=(softmax,))
 
     def start(self, problem: KernelMatrixAdapter) -> MirrorProxState:
-        """Begin at the zero predictor and at the uniform weights."""
+        """Begin at the zero predictor and the uniform distribution."""
         zeros = problem.zeros()
         return MirrorProxState(0, zeros, problem.respond(zeros).vector, zeros, zeros)
 
@@ -215,7 +215,7 @@ class AcceleratedPerceptron(
 ):
     r"""Perceptron of accelerated play: the margin converges like 1 / t^2.
 
-    It is :class:`~marginsvm.OptimisticPerceptron` with an average in which later rounds count more:
+    It is :class:`~marginsvm.OptimisticPerceptron` with an average weighted by the round number:
     after t rounds, the margin falls short of the maximum by O(log n / (gamma t^2)).
 
     Parameters
@@ -229,8 +229,8 @@ class AcceleratedPerceptron(
     play : {"optimistic", "nesterov", "mirror_prox"}
         Who plays optimistically. ``"optimistic"``: the learner (Algorithms 1 and 2).
         ``"nesterov"``, p = 2: the data player (Algorithm 3, Nesterov's method on the exponential
-        loss). ``"mirror_prox"``, p = 2: both, in two passes a round (Algorithm 5); it promises only
-        a separator, or a proof that there is none.
+        loss). ``"mirror_prox"``, p = 2: both, in two passes a round (Algorithm 5), with a guarantee
+        only for a separator or a proof that there is none.
 
     Notes
     -----

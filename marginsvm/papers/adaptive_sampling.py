@@ -30,18 +30,18 @@ from marginsvm.problem.adapter import CACHE_SIZE, ColumnPlan, KernelMatrixAdapte
 from marginsvm.problem.intercepts import balancing_offsets, shifted_table
 from marginsvm.schedules import MOMENTA, STEPS, Schedule, momentum_at, resolve, step_at, theory_step
 
-GUESSED_DRAWS = 16  # columns computed together where the next draws can be guessed
-LEAST_EXPONENT = -700.0  # below it, numbers lose digits, and arithmetic its speed
-RUN = 256  # weights that are summed at a time where one of them is looked for
+GUESSED_DRAWS = 16  # columns computed together where the next draws can be predicted
+LEAST_EXPONENT = -700.0  # near it, numbers are subnormal: inaccurate and slow
+RUN = 256  # weights summed at a time in the search for a quantile
 
 
 @dataclass(frozen=True)
 class State:
     """After t draws; examples are sorted by class.
 
-    ``w`` and ``g`` are the paper's ``w_t`` and ``g_{t-1}`` by their scores, of shape (k, n), two
-    classes: (1, n), divided by the square root of 2 where there are several classes, so that a
-    margin is a difference. ``c_w`` and ``c_g`` are their coefficients on the rows.
+    ``w`` and ``g`` are the scores of the paper's ``w_t`` and ``g_{t-1}``, of shape (1, n) or, for
+    k > 2 classes, (k, n), divided by the square root of 2 so that a margin is a difference.
+    ``c_w`` and ``c_g`` are their coefficients on the rows.
     """
 
     t: int
@@ -60,11 +60,11 @@ class AdaptiveSampling(Algorithm):
     Attributes
     ----------
     max_draws : int
-        The paper's T: draws in all.
+        The paper's T: total number of draws.
     schedule : {"momentum", "theory"}
-        Which step and momentum are meant by ``"schedule"``.
+        Step and momentum if these are ``"schedule"``.
     theta, beta : schedule
-        Step and momentum; a momentum of None is none.
+        Step and momentum; None: no momentum.
     cache_size : float
         Memory for columns of the Gram matrix (MB).
     random_state : int, RandomState instance or None
@@ -100,14 +100,14 @@ class AdaptiveSampling(Algorithm):
 
     @property
     def requires(self) -> Requirements:
-        """Columns of the Gram matrix, in place of the whole."""
-        # With momentum the same examples are drawn for a while, and guesses are good.
+        """Columns of the Gram matrix, not the whole."""
+        # With momentum, draws repeat the same examples for a while, and predictions are good.
         beta = self.schedules(n_rows=2)[1]
         plan = ColumnPlan(self.cache_size, GUESSED_DRAWS if momentum_at(beta, 1) > 0 else 1)
         return Requirements(by_passes=False, columns=plan)
 
     def n_rounds(self, n_iter: int) -> int:
-        """Draws that are made before bounds are looked at again."""
+        """Number of draws until the next computation of bounds."""
         return max(1, n_iter // 8)
 
     def start(self, problem: KernelMatrixAdapter) -> State:
@@ -118,7 +118,7 @@ class AdaptiveSampling(Algorithm):
         return State(0, seed, zeros, zeros, zeros, zeros, np.zeros(k))
 
     def step(self, problem: KernelMatrixAdapter, state: State) -> State:
-        """Some rounds of the listing, which begin with ``q_t``; then the draw, g and w."""
+        """Some rounds of the listing, each from ``q_t``: the draw, g and w."""
         draws, t0 = Draws(problem), state.t
         T = min(t0 + self.n_rounds(t0), self.max_draws)
         step, momentum = self.schedules(problem.n_rows)
@@ -134,7 +134,7 @@ class AdaptiveSampling(Algorithm):
             daxpy(g.ravel(), w.ravel(), a=theta[t])
             draws.add(w, theta[t], z)  # w + theta (g + z)
             drawn.append([(j, i) for i, _, j, _ in z])
-        # coefficients: what is left of each draw, and of g as it was, is summed from the end
+        # coefficients of each draw, and of the initial g, accumulated backwards
         c_w, c_g, in_w, in_g = np.zeros_like(w), np.zeros_like(w), 0.0, 1.0
         for t in reversed(range(T - t0)):
             in_w, in_g = beta[t] * (theta[t] + in_w), beta[t] * in_g
@@ -146,7 +146,7 @@ class AdaptiveSampling(Algorithm):
         return State(T, state.seed, w, g, c_w, c_g, offsets)
 
     def candidates(self, problem: KernelMatrixAdapter, state: State) -> Iterator[Candidate]:
-        """Both sequences; the draws are a distribution, and so a proof."""
+        """Both sequences; the weighted draws are a distribution, and so dual feasible."""
         draws = Draws(problem)
         w, g = draws.vector(state.w, state.c_w), draws.vector(state.g, state.c_g)
         low = problem.rows.group_min(problem.margins(w))
@@ -161,9 +161,9 @@ class AdaptiveSamplingKernelClassifier(
 ):
     r"""Maximum-margin classifier for kernels that draws one example at a time.
 
-    For kernels on so many examples that the kernel matrix does not fit into memory. Each round
-    draws one example, the more likely the smaller its margin, and computes one column of the
-    matrix. Few examples are drawn again and again; their columns are cached.
+    For kernel matrices that do not fit in memory. Each round draws one example, the more likely the
+    smaller its margin, and computes one column of the matrix. Mostly few examples are drawn; their
+    columns are cached.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ class AdaptiveSamplingKernelClassifier(
     Attributes
     ----------
     n_iter_ : int
-        Draws. Bounds are computed whenever their number has grown by an eighth.
+        Draws. Bounds are computed each time their number has grown by an eighth.
     n_kernel_evaluations_ : int
         Kernel values computed by the last fit; 0 if precomputed.
     cache_hit_rate_ : float
@@ -241,10 +241,10 @@ Drawn = list[tuple[int, int, int, Array]]  # rows: example, class, row of scores
 
 
 class Draws:
-    """Responses to scores and draws from them, for examples sorted by class.
+    """Responses to scores, and draws from these, for examples sorted by class.
 
-    The rows of a group (c, j), examples of class c held against class j, are then a slice of
-    row j of the scores (two classes: of the only row).
+    The rows of a group (c, j), examples of class c against class j, are then a slice of row j of
+    the scores (two classes: of the only row).
     """
 
     def __init__(self, problem: KernelMatrixAdapter) -> None:
@@ -262,9 +262,9 @@ class Draws:
         self.weights = np.empty((1 if self.two else self.k, n))  # of the last response
 
     def respond(self, w: Array, offsets: Array) -> tuple[tuple[list[Array], Array], Array]:
-        """Weights ``exp(-margins)`` by class, and the table of the groups' shares of q.
+        """Weights ``exp(-margins)`` by class, and the table of group sums of q.
 
-        With an intercept, shares are balanced under offsets, which are found from those given.
+        With an intercept, q is balanced by offsets, with a warm start at those given.
         """
         logs, weights = np.full((self.k, self.k), -np.inf), []
         for c, block in enumerate(self.blocks):
@@ -291,13 +291,13 @@ class Draws:
         return (weights, share / share.sum()), offsets
 
     def others(self, c: int) -> Any:
-        """The classes that the rows of scores hold class c against; rows of its own weigh 0."""
+        """The opponent classes of class c, as rows of scores; its own row has weight 0."""
         return [1 - c] if self.two else slice(None)
 
     def draw(self, q: tuple[list[Array], Array], u: Array) -> Drawn:
-        """A row or, with an intercept, those of a cycle of groups, which balance.
+        """A row or, with an intercept, one row of each group of a cycle, which is balanced.
 
-        Each class has a uniform number of its own, wherever the cycle is said to begin.
+        Each class has its own uniform number, so that the start of the cycle does not matter.
         """
         weights, share = q
         if self.balanced:
@@ -316,7 +316,7 @@ class Draws:
         return [(*row, column) for row, column in zip(rows, columns, strict=True)]
 
     def add(self, F: Array, x: float, z: Drawn) -> None:
-        """Add x times the mean of the rows that were drawn to scores."""
+        """Add x times the mean of the drawn rows to scores."""
         x /= len(z)
         if x == 0.0:
             return
@@ -331,7 +331,7 @@ class Draws:
                 F[j, i] -= x * self.slack[i]
 
     def likely(self, weights: list[Array], share: Array) -> Array:
-        """Examples without a column that are drawn next if q stays, the heaviest first."""
+        """Uncached examples by their probability under the current q, largest first."""
         weight = np.empty(len(self.order))
         for c, block in enumerate(self.blocks):
             total = weights[c].sum(axis=1)
@@ -344,7 +344,7 @@ class Draws:
         return self.order[top[np.argsort(-weight[top], kind="stable")]]
 
     def vector(self, F: Array, q: Array) -> Vector:
-        """Scores and coefficients as a vector of the game; the rows' own coordinates taken out."""
+        """Scores and coefficients as a vector of the problem; the ridge's part is removed."""
         if self.two:
             y = np.repeat([-1.0, 1.0], [block.stop - block.start for block in self.blocks])
             F = F - y * self.slack * q
@@ -359,9 +359,9 @@ class Draws:
 
 
 def quantile(weights: Array, u: float) -> int:
-    """Where the running sum of the weights exceeds the share u of all; never at a weight of 0.
+    """Index of the u-quantile of the weights; never that of a weight of 0.
 
-    Runs are summed first, as a running sum of all takes longer than the exponentials.
+    Sums of blocks come first, as a running sum of all takes longer than the exponentials.
     """
     starts = np.arange(0, len(weights), RUN)
     runs = np.add.reduceat(weights, starts)
@@ -370,7 +370,7 @@ def quantile(weights: Array, u: float) -> int:
 
 
 def _find(weights: Array, at: float) -> tuple[int, float]:
-    """Where the running sum of the weights exceeds a number, and what is left of this there."""
+    """First index at which the running sum exceeds ``at``, and ``at`` less the sum before it."""
     running = weights.cumsum()
     i = min(running.searchsorted(at, side="right"), running.searchsorted(running[-1]))
     return int(i), at - (float(running[i - 1]) if i else 0.0)
@@ -379,9 +379,9 @@ def _find(weights: Array, at: float) -> tuple[int, float]:
 def cycle_at(share: Array, u: float) -> list[int]:
     """Draw a cycle of groups: classes path[0] -> path[1] -> ... -> path[0].
 
-    Balanced masses are a sum of cycles. Those found by following the heaviest groups from class to
-    class are subtracted one by one, and the one at the quantile u is drawn: the mean over u is
-    ``share``, and every draw is balanced.
+    A balanced table is a sum of cycles. Cycles along the largest entries are subtracted one by one,
+    and the one at the quantile u is drawn: the mean over u is ``share``, and every draw is
+    balanced.
     """
     rest, path = share.tolist(), [0, 1, 0]
     heaviest = [max(row) for row in rest]
@@ -400,7 +400,7 @@ def cycle_at(share: Array, u: float) -> list[int]:
             least = min(rest[c][j] for c, j in pairwise(path))
             u -= least * (len(path) - 1)
             taken = list(pairwise(path))
-        else:  # a dead end: what rounding left of the balance
+        else:  # a dead end, by rounding
             taken = [(walk[-2], walk[-1])]
             least = rest[walk[-2]][walk[-1]]
         for c, j in taken:
@@ -410,5 +410,5 @@ def cycle_at(share: Array, u: float) -> list[int]:
 
 
 def uniforms(seed: int, t: int, end: int, n: int) -> Array:
-    """N uniform numbers for each of the draws t, ..., end - 1: the same for every split of them."""
+    """N uniform numbers for each of the draws t, ..., end - 1, however these are split."""
     return np.random.Generator(np.random.PCG64(seed).advance(t * n)).random((end - t, n))

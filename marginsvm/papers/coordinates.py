@@ -1,13 +1,12 @@
 """The loops that move one coordinate of the dual at a time, compiled.
 
     ascend        one vector: Algorithm 1 of Raj and Bach, eq. (10), the lp perceptron
-    accelerate    two vectors: Algorithm 2; where the dual is strongly convex, Algorithm 1 of
-                  Lin, Lu and Xiao, which it is a case of
+    accelerate    two vectors: Algorithm 2; where the dual is strongly convex, its generalisation,
+                  Algorithm 1 of Lin, Lu and Xiao
 
-Scores ``theta.a_r`` are to lie in intervals; margins of labels in ``[1, inf)``. The loops are given
-a sequence of coordinates (rows, by their flat indices, which are not checked). Importing this
-module imports numba; the machine code is compiled on the first call and cached on disk, once per
-type of the data.
+Scores ``theta.a_r`` are to lie in intervals; margins of labels in ``[1, inf)``. The loops take a
+sequence of coordinates (flat indices of rows, unchecked). Importing this module imports numba; the
+machine code is compiled on the first call and cached on disk, once per type of the data.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from marginsvm.problem.adapter import DENSE, SPARSE, KernelMatrixAdapter, Vector
 from marginsvm.problem.rows import intervals_of
 
 DUAL, DESCENT, PERCEPTRON = 0, 1, 2
-_LEAST_EXCESS = 1e-3  # multiple of s that v has in excess, below which s is written anew
-_ZERO_CURVATURE = 1e-12  # curvature given to a zero row, which thus proves that nothing separates
+_LEAST_EXCESS = 1e-3  # least coefficient c of s, else s is rescaled
+_ZERO_CURVATURE = 1e-12  # of a zero row: its alpha grows, and proves inseparability
 
 # _nrt=False: no reference counts. They cost 100 ns a row, as much as a row of text does;
 # nothing here allocates, and numba refuses to compile what would (pinned by a test).
@@ -41,10 +40,10 @@ _index = np.uint64  # unsigned: no test for an index that counts from the end
 
 @_inline
 def _dot(rows, i, u, start, size, b):
-    """``(x_i, constant) . u`` within a block and, unless b is 0, b times that ``size`` after it.
+    """``(x_i, constant) . (u + b u')`` within a block; u' lies ``size`` after u.
 
-    Rows are read once for both; one loop for all values of b compiles sooner. With kernels u holds
-    scores: a look-up.
+    The row is read once for both; one loop for all values of b compiles faster. With kernels u
+    holds scores: a look-up.
     """
     d, at, t = _index(rows.n_columns), _index(start), 0.0
     after, row = _index(start + (size if b != 0.0 else 0)), _index(i) * d
@@ -65,7 +64,7 @@ def _dot(rows, i, u, start, size, b):
 
 @_inline
 def _axpy(rows, i, c, u, start):
-    """``u += c (x_i, constant)`` within a block; scores move along a column of the kernel."""
+    """``u += c (x_i, constant)`` within a block; kernels: c times a column is added to scores."""
     d, at = _index(rows.n_columns), _index(start)
     row = _index(i) * d
     if rows.form == DENSE:
@@ -96,7 +95,7 @@ def _locate(rows, r):
 
 @_inline
 def _margin(rows, r, u, size, b):
-    """Margin of row r by an image or, unless b is 0, by one plus b times that ``size`` after it."""
+    """Margin of row r for the image u or, unless b is 0, ``u + b u'`` with u' ``size`` after u."""
     i, own, other, sign = _locate(rows, r)
     total = 0.0
     for side in range(1 if other < 0 else 2):
@@ -107,7 +106,7 @@ def _margin(rows, r, u, size, b):
 
 @_inline
 def _push(rows, r, delta, shift, u, size):
-    """``u += delta a_r`` and, unless shift is 0, the image after it ``+= shift a_r``."""
+    """``u += delta a_r`` and, unless shift is 0, ``u' += shift a_r`` for the image after it."""
     i, own, other, sign = _locate(rows, r)
     sides, factor = 1 if other < 0 else 2, rows.push * sign
     for part in range(sides if shift == 0.0 else 2 * sides):
@@ -163,10 +162,10 @@ def _powers(u, top, q, phi):
 
 
 def _mirror(u, q, phi):
-    """Fill ``phi`` and give the factor of theta(u) = factor * phi; q = 2: phi is u itself.
+    """Fill ``phi`` and return the factor of theta(u) = factor * phi; q = 2: phi is u itself.
 
-    There is one power a coordinate, as ``|u_j|^q = |u_j| |phi_j|``. All is divided by the
-    largest entry first, so that nothing overflows.
+    One power for each coordinate, as ``|u_j|^q = |u_j| |phi_j|``. Entries are first divided by the
+    largest one, so that nothing overflows.
     """
     top, total = 0.0, 0.0
     if q == 2.0:
@@ -192,7 +191,7 @@ _mirror = compiled(fastmath=_REORDER | {"nnan"}, **_OPTIONS)(_mirror)
 
 @_inline
 def _sum(u, size, b, out):
-    """An image plus b times that after it, in ``out``."""
+    """``out = u + b u'``, u' being the image after u."""
     for j in range(size):
         out[j] = u[j] + b * u[size + j]
     return out
@@ -200,7 +199,7 @@ def _sum(u, size, b, out):
 
 @_inline
 def _proximal(t, step, low, high):
-    """Weight a that maximises ``low max(a, 0) + high min(a, 0) - (a - t)^2 / (2 step)``."""
+    """The a that maximises ``low max(a, 0) + high min(a, 0) - (a - t)^2 / (2 step)``."""
     if t + step * low > 0.0:
         return t + step * low
     return min(t + step * high, 0.0)
@@ -264,7 +263,7 @@ def _accelerate(rows, order, low, high, n, nu, gamma, w, s, u, work):
             _push(rows, r, rest, shift, u, size)
         d = gamma * gamma - nu
         gamma = 0.5 * (np.sqrt(d * d + 4.0 * gamma * gamma) - d)
-        if c < _LEAST_EXCESS:  # s has grown as 1 / c, and digits would cancel in w + h s
+        if c < _LEAST_EXCESS:  # s grows like 1 / c, and w + h s would cancel
             for j in range(len(s)):
                 w[j] += h * s[j]
                 s[j] *= c
@@ -275,7 +274,7 @@ def _accelerate(rows, order, low, high, n, nu, gamma, w, s, u, work):
     return gamma, h, c
 
 
-# What the algorithms call, on vectors of the adapter.
+# The interface for algorithms, on vectors of the adapter.
 
 
 def ascend(
@@ -311,7 +310,7 @@ def accelerate(
     v: Vector,
     gamma: float,
 ) -> tuple[Vector, Vector, float]:
-    """Algorithm 2 along draws from n coordinates, two at least; the first gamma is 1 / n.
+    """Algorithm 2 along draws from n >= 2 coordinates; the first gamma is 1 / n.
 
     ``mu`` is the strong convexity of the dual relative to the curvatures of its coordinates.
     """

@@ -27,9 +27,9 @@ from marginsvm.fit.interrupts import let_interrupts_through
 from marginsvm.problem.adapter import KernelMatrixAdapter, Predictor, Vector
 from marginsvm.problem.rows import Rows, intervals_of
 
-# Epochs after which the acceleration begins again, times 1, 2, 1, 4, 1, 2, 1, 8 and so on: the
-# powers of two of Fercoq and Qu, by which the rate is linear without knowing the strong
-# convexity, where there is some. In twenty epochs, the bound of eq. (8) falls by a hundred.
+# Epochs between restarts, times 1, 2, 1, 4, 1, 2, 1, 8 and so on: the schedule of Fercoq and Qu,
+# with a linear rate for unknown strong convexity. In twenty epochs, the bound of eq. (8) falls by
+# a factor of a hundred.
 PERIOD = 20
 LAST_RESORT = 50  # epochs of Algorithm 1, for a model of weighted examples
 
@@ -52,9 +52,9 @@ class RajBach(Algorithm):
     r"""Algorithms 1 (plain) and 2 (accelerated) of Raj and Bach; a round is an epoch.
 
     The lines of the listings, for each draw, are the loops of ``papers/coordinates.py``. Eq. (8) is
-    about v, not about alpha, which the listing of Algorithm 2 returns. With a soft margin the dual
-    is strongly convex by a constant that is known, and Algorithm 2 is Algorithm 1 of Lin, Lu and
-    Xiao, whose rate is linear.
+    about v, not about alpha, which the listing of Algorithm 2 returns. With a soft margin, the
+    strong convexity of the dual is known, and Algorithm 2 becomes Algorithm 1 of Lin, Lu and Xiao,
+    whose rate is linear.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ class RajBach(Algorithm):
         return replace(state, t=state.t + 1, alpha=alpha, v=v, gamma=gamma)
 
     def candidates(self, problem: KernelMatrixAdapter, state: Any) -> Iterator[Candidate]:
-        """``v``, as a predictor and a proof."""
+        """``v``, as a primal and a dual point."""
         yield Candidate(state.v, state.v.mass, float(problem.margins(state.v).min()), True)
 
 
@@ -142,9 +142,9 @@ def draw(
 
 
 class Pocket(NamedTuple):
-    """The predictor that was measured last, and of all the one that misclassified least weight.
+    """The last measured predictor, and the best so far by misclassified weight (Gallant's pocket).
 
-    That is the model where nothing separates, as sequences diverge there (Gallant).
+    The latter is the model of inseparable classes, for which sequences diverge.
     """
 
     last: Predictor
@@ -153,73 +153,72 @@ class Pocket(NamedTuple):
     mistakes: float = np.inf
 
     def after(self, rows: Rows, w: Predictor, margins: Array) -> Pocket:
-        """The same after another predictor with these margins was measured."""
+        """The pocket after another predictor with these margins."""
         right = margins.reshape(rows.shape) > 0.0  # not so of what has overflowed
         mistakes = float(rows.weighted(~right).sum())
         best = (w, mistakes) if mistakes < self.mistakes else (self.model, self.mistakes)
         return Pocket(w, float(margins.min()), *best)
 
     def candidates(self) -> Iterator[Candidate]:
-        """The predictor that was measured last, and the model where nothing separates."""
+        """The last measured predictor, and the model of inseparable classes."""
         yield Candidate(self.last, min_margin=self.min_margin)
         yield Candidate(self.model, fallback=True)
 
 
 # Newton's method on a working set.
 #
-# Coordinate ascent soon finds which rows carry weight, but where rows are nearly dependent it takes
-# thousands of epochs to find how much. For given signs of the weights, the dual is smooth, and its
-# second derivatives on few rows are a small matrix: one solution of its quadratic model, by block
-# pivoting, replaces those epochs. A step ends where the dual objective is largest along it, and
-# what it finds is certified like everything else.
-_LEAST_ADDED = 100  # a working set gains as many rows as it has, or this many
-_MOST_ROWS = 2500  # rows of a working set, whose matrices take 200 MB
-# Work is counted in steps along a coordinate, about as measured with dozens of features. It does
-# not depend on their number, or on how many are zero, so that a fit takes the same steps for all
-# forms of the same data. The matrix of m rows takes m^2 / 10, pivoting m^3 / 10,000, calls from
-# Python 500 in an epoch and five times that in a step of Newton's.
+# Coordinate ascent soon finds the support, but with nearly dependent rows it takes thousands of
+# epochs to find alpha. For given signs of alpha, the dual is smooth, and its Hessian on few rows is
+# a small matrix: one solution of its quadratic model, by block pivoting, replaces those epochs. An
+# exact line search on the dual objective ends a step; the result is certified like all others.
+_LEAST_ADDED = 100  # a working set doubles, or gains this many rows
+_MOST_ROWS = 2500  # largest working set; its matrices take 200 MB
+# Work is counted in coordinate steps, about as measured with dozens of features. It does not depend
+# on their number or sparsity, so that a fit takes the same steps for all forms of the same data.
+# The matrix of m rows takes m^2 / 10, pivoting m^3 / 10,000, calls from Python 500 in an epoch and
+# five times that in a Newton step.
 _PRODUCT, _PIVOTING, _CALLS, _MORE_CALLS = 10.0, 10_000.0, 500.0, 5.0
-_POWERS = 6.0  # how much longer a step along a coordinate takes if it computes powers
-# Curvature that is added, relative to the mean, at first, at least and at most. It moves the
-# solution towards the weights at hand, so that the model is trusted near them; and where rows are
-# dependent, it makes the model definite. It falls or grows tenfold as the model is right or not.
+_POWERS = 6.0  # cost of a coordinate step with powers, relative to one without
+# Levenberg-Marquardt damping, relative to the mean curvature: initial, least and largest. It keeps
+# the step near the current alpha, where the model is accurate, and makes the model definite where
+# rows are dependent. It is divided or multiplied by ten as the model is right or wrong.
 _FIRST_DAMPING, _LEAST_DAMPING, _MOST_DAMPING = 1e-2, 1e-12, 1e3
-_TRIES = 8  # of pivoting, with tenfold damping each, in one step
-_FLAT_SLOPE = 1e-3  # slope at the end of a step, relative to that at its beginning, of a maximum
-# Error of a shorter step, relative to it; and the shortest one.
+_TRIES = 8  # attempts at pivoting in one step, each with ten times the damping
+_FLAT_SLOPE = 1e-3  # slope at a maximum along a step, relative to the initial slope
+# Relative error of a shortened step; and the shortest step.
 _PRECISE, _SHORTEST_STEP = 1e-4, 1e-12
-# Exchanges that may pass without fewer infeasible rows: pivoting may go round in circles.
+# Exchanges without fewer infeasible rows before pivoting stops: it may cycle.
 _TURNS_WITHOUT_PROGRESS = 3
-_INFEASIBLE = 1e-10  # share of the largest end, or weight, that is taken for rounding
+_INFEASIBLE = 1e-10  # rounding, relative to the largest end or alpha
 
 
 @dataclass(frozen=True)
 class Newton:
-    """When the next step is due, and how far its model is trusted: a value.
+    """Damping of the next Newton step, and the work since the last one.
 
     Attributes
     ----------
     damping : float
-        Curvature that is added, relative to the mean (dimensionless).
+        Added curvature, relative to the mean (dimensionless).
     spent : float
-        Work of coordinate ascent since the last step of this method.
+        Work of coordinate ascent since the last Newton step.
     """
 
     damping: float = _FIRST_DAMPING
     spent: float = 0.0
 
     def after(self, problem: KernelMatrixAdapter, steps: int) -> Newton:
-        """The same after so many steps along coordinates."""
+        """The state after some coordinate steps."""
         work = _CALLS + steps * (1.0 if problem.layout().q == 2.0 else _POWERS)
         return replace(self, spent=self.spent + work)
 
     def is_due(self, m: int) -> bool:
-        """Whether a step on m rows would take no more time than was spent since the last one."""
+        """Whether a step on m rows takes at most the work spent since the last one."""
         work = m**2 / _PRODUCT + m**3 / _PIVOTING + _MORE_CALLS * _CALLS
         return m <= _MOST_ROWS and self.spent >= work
 
     def step(self, problem: KernelMatrixAdapter, v: Vector, chosen: Array) -> tuple[Vector, Newton]:
-        """Maximise the dual objective between v and the maximum of its model on some rows."""
+        """A Newton step on some rows, with exact line search on the dual objective."""
         intervals = intervals_of(problem.rows)
         low, high = intervals.low.ravel()[chosen], intervals.high.ravel()[chosen]
         weights, H = v.coef.ravel()[chosen], problem.second_derivatives(v, chosen)
@@ -244,7 +243,7 @@ class Newton:
 
 
 def working_set(problem: KernelMatrixAdapter, v: Vector) -> Array:
-    """The support, and as many others, or ``_LEAST_ADDED``, whose scores are farthest outside."""
+    """The support, and as many rows (at least ``_LEAST_ADDED``) with the largest violations."""
     flat, ends = problem.rows.flat_indices(), intervals_of(problem.rows)
     score, weight = problem.margins(v).ravel()[flat], v.coef.ravel()[flat]
     inside = np.minimum(score - ends.low.ravel()[flat], ends.high.ravel()[flat] - score)
@@ -255,17 +254,17 @@ def working_set(problem: KernelMatrixAdapter, v: Vector) -> Array:
 
 
 def pivoted(H: Array, low: Array, high: Array, pull: Array, near: Array) -> Array | None:
-    """Weights b that maximise ``gain(b) + pull'b - b'Hb/2``, or None where that does not settle.
+    """The b that maximises ``gain(b) + pull'b - b'Hb/2``; None if pivoting cycles.
 
     Parameters
     ----------
     H : ndarray of shape (m, m)
         Definite.
     low, high : ndarray of shape (m,)
-        Ends of intervals: the gain is that of :class:`~marginsvm.rows.Intervals`.
+        Ends of intervals: ``gain(b) = low'max(b, 0) + high'min(b, 0)``.
     pull : ndarray of shape (m,)
     near : ndarray of shape (m,)
-        Weights whose signs are the first guess.
+        Initial guess; only its signs are used.
     """
     point, ends = low == high, np.abs(np.append(low, high))
     small = _INFEASIBLE * float(ends[np.isfinite(ends)].max(initial=0.0))
@@ -291,9 +290,9 @@ def pivoted(H: Array, low: Array, high: Array, pull: Array, near: Array) -> Arra
 
 
 def _best_step(problem: KernelMatrixAdapter, v: Vector, d: Vector) -> float:
-    """Where in [0, 1] the dual objective, which is concave, is largest along d; 1 if it is near.
+    """Maximiser in [0, 1] of the (concave) dual objective along d; 1 if the maximum is near.
 
-    The full step makes weights exactly zero.
+    The full step makes entries of alpha exactly zero.
     """
     intervals = intervals_of(problem.rows)
 
@@ -322,13 +321,13 @@ class DualLpState(DualState):
     rows : ndarray
         Coordinates that are drawn from, by their flat indices.
     begun, n_runs : int
-        Epoch in which the acceleration began, and how many times it has.
+        Epoch of the last restart, and the number of restarts.
     next_measurement : int
-        Epoch of the next look at the margins of all rows.
+        Epoch of the next computation of all margins.
     newton : Newton
-        When a step of Newton's method is due.
+        Damping and due time of Newton steps.
     found : object
-        What was measured so far.
+        Best points so far.
     """
 
     rows: Array
@@ -341,13 +340,13 @@ class DualLpState(DualState):
 
 @dataclass(frozen=True)
 class DualLp(RajBach):
-    """Ours: the paper's algorithms on a working set, with restarts and steps of Newton's method.
+    """Ours: the paper's algorithms on a working set, with restarts and Newton steps.
 
     Attributes
     ----------
     restart : bool
-        Whether the acceleration begins again where Newton's method gets and, for hard margins,
-        after some epochs.
+        Whether the acceleration restarts after Newton steps and, for hard margins, after some
+        epochs.
     shrinking : bool
         Whether coordinates are drawn from a working set.
     """
@@ -369,11 +368,11 @@ class DualLp(RajBach):
         return self.measured(problem, replace(state, next_measurement=after))
 
     def moved(self, problem: KernelMatrixAdapter, state: DualLpState) -> DualLpState:
-        """An epoch, or a step of Newton's method."""
+        """An epoch, or a Newton step."""
         restarts = self.accelerated and self.restart
         if restarts and state.newton.is_due(state.rows.size):
             return self._by_newton(problem, state)
-        # plain steps leave most weights at zero, so that the first one finds a working set
+        # plain steps keep alpha sparse, so that the first epoch finds a working set
         accelerated = self.accelerated and not (self.shrinking and state.t == 0)
         state = self.epoch(problem, state, state.rows, accelerated=accelerated)
         if not restarts:
@@ -385,17 +384,17 @@ class DualLp(RajBach):
         return begin_again(problem, state, state.v) if over else state
 
     def _by_newton(self, problem: KernelMatrixAdapter, state: DualLpState) -> DualLpState:
-        """Begin again at the point that a step of Newton's method on a working set gives."""
+        """Restart at the result of a Newton step on a working set."""
         v = without_traces(problem, state.v)
         rows = working_set(problem, v) if self.shrinking else state.rows
         better, newton = state.newton.step(problem, v, rows)
         state = replace(state, newton=newton, t=state.t + 1)
-        if better is v:  # nothing was found, and the acceleration goes on
+        if better is v:  # no progress: the acceleration continues
             return state
         return begin_again(problem, replace(state, rows=rows, next_measurement=state.t), better)
 
     def measured(self, problem: KernelMatrixAdapter, state: DualLpState) -> DualLpState:
-        """Look at all margins, and choose another working set if it lacks the smallest one."""
+        """Compute all margins; choose another working set if it lacks the smallest one."""
         margins = problem.margins(state.v)
         lowest, pocket = int(margins.argmin()), state.found.after(problem.rows, state.v, margins)
         state = replace(state, found=pocket)
@@ -405,12 +404,12 @@ class DualLp(RajBach):
         return state
 
     def candidates(self, problem: KernelMatrixAdapter, state: Any) -> Iterator[Candidate]:
-        """``v``, as a proof, and what was measured."""
+        """``v``, as a dual point, and the measured predictors."""
         yield Candidate(state.v, state.v.mass)
         yield from state.found.candidates()
 
     def fallback(self, problem: KernelMatrixAdapter, progress: Progress) -> Candidate:
-        """The pocket; of weighted rows, or a model of ``weighted_pocket`` that is better."""
+        """The pocket or, with sample weights, a better model of ``weighted_pocket``."""
         return weighted_pocket(problem, super().fallback(problem, progress), progress.state.seed)
 
 
@@ -420,9 +419,9 @@ class DualLpPerceptron(
 ):
     r"""Maximum :math:`\ell_p`-margin classifier by accelerated dual coordinate ascent.
 
-    Finds the predictor of least p-norm for which all decision values are at least 1 on the right
-    side. With p = 2 this is the maximum-margin classifier; with p near 1, few features have large
-    coefficients. Each step changes the weight of one row.
+    It finds the predictor of least p-norm with all functional margins at least 1. With p = 2 this
+    is the maximum-margin classifier; with p near 1, few features have large coefficients. Each step
+    changes one dual variable.
 
     Parameters
     ----------
@@ -431,29 +430,24 @@ class DualLpPerceptron(
         ``LinearSVC(loss="squared_hinge")``. ``inf``: a hard margin.
     kernel : str or callable
         ``"linear"`` or, for p = 2, ``"precomputed"``, a name of
-        ``sklearn.metrics.pairwise.pairwise_kernels``, or ``kernel(X, Y) -> matrix``. The kernel
-        matrix is held in memory.
-    p : float in (1, 2] or "sparse"
-        Norm of the predictor (dimensionless); ``"sparse"`` is 1 + 1 / ln(n_features). With p < 2, a
-        step costs one power for each feature.
+        ``sklearn.metrics.pairwise.pairwise_kernels``, or ``kernel(X, Y) -> matrix``.
     accelerated : bool
-        Algorithm 2 of Raj and Bach, which is faster, rather than Algorithm 1.
+        Algorithm 2 of Raj and Bach, rather than the slower Algorithm 1.
     sampling : {"permutation", "uniform", "curvature"}
-        ``"permutation"``: an epoch takes all rows once, in random order. ``"uniform"``: independent
-        draws, as in the theorems. ``"curvature"``, with ``accelerated=False``: draws in proportion
-        to :math:`\sqrt{L_i}`.
+        ``"permutation"``: an epoch takes all rows in random order. ``"uniform"``: independent
+        draws, as in the theorems. ``"curvature"``, with ``accelerated=False``: in proportion to
+        :math:`\sqrt{L_i}`.
     restart : bool
-        Restart the acceleration at solutions of Newton's method on a working set of at most 2500
-        rows; with ``C=inf`` also after 20 epochs times 1, 2, 1, 4, 1, 2, 1, 8 and so on.
+        Restart the acceleration at Newton steps on a working set of at most 2500 rows; with
+        ``C=inf`` also after 20 epochs times 1, 2, 1, 4, 1, 2, 1, 8 and so on.
     shrinking : bool
-        Work on a subset of the rows: those of positive alpha and of small margin. With
-        ``restart=False``, ``shrinking=False`` and uniform sampling, the fit is the paper's.
+        Work on the rows of positive alpha or small margin. With ``restart=False``,
+        ``shrinking=False`` and uniform sampling, the fit is the paper's.
 
     Notes
     -----
-    The predictor is v of eq. (8), not the alpha that the listing returns. Bounds are computed
-    whenever the number of epochs has grown by a tenth. With ``C < inf`` the dual is strongly
-    convex, and the accelerated algorithm is that of Lin, Lu and Xiao.
+    The predictor is v of eq. (8), not the alpha that the listing returns. With ``C < inf`` the dual
+    is strongly convex, and the accelerated algorithm is that of Lin, Lu and Xiao.
 
     References
     ----------
@@ -464,7 +458,7 @@ class DualLpPerceptron(
     SIAM J. Optim. 25(4), 2015. Algorithm 1.
 
     Y. Nesterov. Efficiency of Coordinate Descent Methods on Huge-Scale Optimization Problems.
-    SIAM J. Optim. 22(2), 2012. Theorem 1, for draws in proportion to the roots of curvatures.
+    SIAM J. Optim. 22(2), 2012. Theorem 1 (``sampling="curvature"``).
 
     Examples
     --------
@@ -502,8 +496,8 @@ class DualLpPerceptron(
 def without_traces(problem: KernelMatrixAdapter, v: Vector) -> Vector:
     """The vector after plain steps along its rows.
 
-    Accelerated sequences keep a trace of every row that they ever touched; a plain step takes it
-    away from those whose scores are inside of their intervals.
+    Accelerated sequences leave small non-zero alpha on every row they have visited; a plain step
+    sets it to zero where scores are inside their intervals.
     """
     from marginsvm.papers import coordinates
 
@@ -513,7 +507,7 @@ def without_traces(problem: KernelMatrixAdapter, v: Vector) -> Vector:
 
 
 def begin_again(problem: KernelMatrixAdapter, state: DualLpState, v: Vector) -> DualLpState:
-    """Restart the acceleration at v, computed again from its coefficients."""
+    """Restart the acceleration at v, recomputed from its coefficients."""
     v = problem.combine(intervals_of(problem.rows).admissible(v.coef), precise=True)
     return replace(
         state,
@@ -526,10 +520,10 @@ def begin_again(problem: KernelMatrixAdapter, state: DualLpState, v: Vector) -> 
 
 
 def weighted_pocket(problem: KernelMatrixAdapter, known: Candidate, seed: int) -> Candidate:
-    """The known model where nothing separates or, of weighted rows, a better one.
+    """The known model of inseparable classes or, with sample weights, a better one.
 
-    Weights of examples change neither a hard margin nor the sequence of a fit. So the model does
-    not heed them, unless rows are drawn in proportion to them, here by Algorithm 1.
+    Sample weights change neither a hard margin nor the sequence of a fit. So the model ignores
+    them, unless rows are drawn in proportion to them, here by Algorithm 1.
     """
     rows = problem.rows
     if rows.weights is None:

@@ -1,4 +1,4 @@
-"""Raj and Bach (2020) for regression: the shortest predictor whose outputs lie in intervals."""
+"""Raj and Bach (2020) for regression: the least-norm predictor with outputs in intervals."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ from marginsvm.problem.adapter import (
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.rows import intervals_of
 
-# Growth of the bound on the norm that calls for another try to prove infeasibility.
+# Growth of the bound on the norm after which another proof of infeasibility is attempted.
 LONGER_BOUND = 1.25
-FIRST_TRY = 20  # epochs before the first, as a try may take longer than all of them
-MODEL_EPOCHS = 100  # epochs for the model where none fits
-# Soft margin parameter of that model, in units of 1 / radius^2: a row would be fitted up to a
-# hundredth of its distance if it were alone, and the dual is strongly convex enough for its rate.
+FIRST_TRY = 20  # epochs before the first attempt, which may take longer than all of them
+MODEL_EPOCHS = 100  # epochs for the model of infeasible intervals
+# C of that model, in units of 1 / radius^2: a single row would be fitted up to a hundredth of its
+# distance, and the dual is strongly convex enough for a fast rate.
 MODEL_COST = 50.0
 
 
 class Fit(NamedTuple):
-    """A predictor, and what it is worth.
+    """A predictor, and its primal values.
 
     Attributes
     ----------
@@ -61,20 +61,20 @@ class Fit(NamedTuple):
 
 
 class BestFit(NamedTuple):
-    """The best that was measured so far.
+    """The best primal and dual points so far.
 
     Attributes
     ----------
     fit : Fit
         The predictor of the least error.
     weights : Vector
-        Those of the largest bound.
+        Dual variables of the largest bound.
     dual : Dual
-        What these prove.
+        Their dual values.
     zero : float
         Violation of the zero predictor.
     next_try : float
-        Bound from which on it is tried to prove that no predictor fits.
+        Bound at which the next proof of infeasibility is attempted.
     infeasible : bool
         Whether ``weights`` prove it.
     """
@@ -89,7 +89,7 @@ class BestFit(NamedTuple):
     def error(self, fit: Fit) -> float:
         """Relative gap of a predictor, or its violation relative to ``zero`` if that is larger.
 
-        With a soft margin, slack makes up for the violation.
+        With a soft margin, only the gap.
         """
         allowed = (
             0.0 if np.isfinite(self.dual.multiple) or self.dual.ridge else fit.primal.violation
@@ -103,7 +103,7 @@ class BestFit(NamedTuple):
 
 @dataclass(frozen=True)
 class IntervalAscent(DualLp):
-    """Ours, for scores that are to lie in intervals (eq. 2): what it measures are norms."""
+    """Ours, for scores in intervals (eq. 2): bounds are on the norm."""
 
     shrinking: bool = False
 
@@ -114,9 +114,9 @@ class IntervalAscent(DualLp):
         return replace(state, found=BestFit(fit, state.v, dual, farthest))
 
     def measured(self, problem: KernelMatrixAdapter, state: DualLpState) -> DualLpState:
-        """Measure v: the bound that it proves, and its predictor.
+        """The dual bound of v, and its predictor.
 
-        Another predictor is that of the largest dual objective along the ray of v.
+        A second predictor is that of the largest dual objective along the ray of v.
         """
         alpha, found = intervals_of(problem.rows).admissible(state.v.coef), state.found
         v = state.v
@@ -126,7 +126,7 @@ class IntervalAscent(DualLp):
         fits = [self._fit(problem, w) for w in (v, float(dual.best_multiple) * v)]
         if dual.objective() > found.dual.objective():
             found = found._replace(weights=v, dual=dual)
-        # of two whose error is equal, the less costly one
+        # ties in the error: the lower cost
         best = min(found.fit, *fits, key=lambda fit: (found.error(fit), fit.cost))
         found = found._replace(fit=best)
         soft, early = problem.ridge is not None, state.t < FIRST_TRY
@@ -134,7 +134,7 @@ class IntervalAscent(DualLp):
         return replace(state, found=found if tried else self._tried(problem, found))
 
     def _program(self, problem: KernelMatrixAdapter) -> QuadraticProgram:
-        """The one program of all outputs, made once."""
+        """The program of all outputs, cached."""
         if self not in problem.models:
             (problem.models[self],) = programs_of(problem)
         found: QuadraticProgram = problem.models[self]
@@ -153,7 +153,7 @@ class IntervalAscent(DualLp):
         return dual(qp, weights_of(qp, v.coef), FLOATS)
 
     def _tried(self, problem: KernelMatrixAdapter, found: BestFit) -> BestFit:
-        """Try to prove that no predictor fits."""
+        """Attempt a proof of infeasibility."""
         qp = self._program(problem)
         alpha = refuted(qp, weights_of(qp, found.weights.coef))
         if alpha is None:
@@ -163,7 +163,7 @@ class IntervalAscent(DualLp):
         return found._replace(fit=fit, weights=weights, infeasible=True)
 
     def _softened(self, problem: KernelMatrixAdapter) -> Fit:
-        """A predictor for the case that none fits: that of a soft tube, whose slack is dear."""
+        """The predictor for infeasible intervals: a soft tube with a large C."""
         soft = problem.softened(MODEL_COST / problem.radius**2)
         state = self.start(soft)
         for _ in range(MODEL_EPOCHS):
@@ -188,7 +188,7 @@ class IntervalAscent(DualLp):
         }
 
     def confirmed(self, problem: KernelMatrixAdapter, progress: Progress) -> Confirmed:
-        """Prove the predictor of the least error and the weights of the largest bound."""
+        """Prove the predictor of the least error and the dual variables of the largest bound."""
         found, qp = progress.state.found, self._program(problem)
         point = predictor_of(problem, found.fit.vector), np.zeros(qp.k)
         alpha = weights_of(qp, found.weights.coef)
@@ -217,13 +217,13 @@ class DualLpRegressor(
         Whether to fit an intercept. It is penalised, see ``intercept_scaling``; subtract the mean
         of targets far from 0 first.
     accelerated : bool
-        Algorithm 2 of Raj and Bach, which is faster, rather than Algorithm 1.
+        Algorithm 2 of Raj and Bach, rather than the slower Algorithm 1.
     sampling : {"permutation", "uniform"}
         ``"permutation"``: an epoch takes all examples once, in random order. ``"uniform"``:
         independent draws, as in the theorems.
     restart : bool
-        Restart the acceleration at solutions of Newton's method, with at most 2500 rows, and with
-        ``C=inf`` after 20 epochs times 1, 2, 1, 4, 1, 2, 1, 8 and so on.
+        Restart the acceleration at Newton steps on at most 2500 rows, and with ``C=inf`` after 20
+        epochs times 1, 2, 1, 4, 1, 2, 1, 8 and so on.
     tol : float
         Relative gap, and violation of the intervals relative to that of the zero predictor
         (dimensionless), at which a fit ends.
@@ -315,7 +315,7 @@ class DualLpRegressor(
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None, bounds: Any = None) -> Any:
-        """Play epochs until the predictor is certified.
+        """Run epochs until the predictor is certified.
 
         Parameters
         ----------
@@ -327,8 +327,8 @@ class DualLpRegressor(
             With ``C < inf``, slack in an example costs C times its weight; 0 leaves it out.
         bounds : array-like of shape (n_samples, 2) or (n_samples, n_outputs, 2), default=None
             Lower and upper ends of the intervals, in place of ``y - epsilon`` and ``y +
-            epsilon``; -inf and inf stand for no end. As it has a line for each example, searches
-            and cross-validation split it like ``sample_weight``, if it is requested.
+            epsilon``; -inf and inf stand for no end. If requested by metadata routing, searches and
+            cross-validation split it like ``sample_weight``.
 
         Returns
         -------
@@ -340,7 +340,7 @@ class DualLpRegressor(
         ValueError
             If the data or a parameter cannot be used; the message says what to do.
         KeyboardInterrupt
-            After the epoch that was interrupted. The best model so far is kept.
+            After the current epoch. The best model so far is kept.
         """
         return self._fit(training_data(self, X, y, sample_weight, bounds), X, y)
 

@@ -52,13 +52,13 @@ class Momentum(Algorithm):
     Attributes
     ----------
     loss : Response
-        Loss of the margins; its gradient gives the weights on the rows.
+        Loss of the margins; its gradient gives the dual variables.
     theta, beta : callable
         Step and momentum of round t, as functions of t.
     gradient : {"normalized", "theory", "plain"}
         How the gradient of the loss is scaled.
     norm : callable or None
-        The norm that w is given after round t; None: it is left as it is.
+        Norm to which w is scaled after round t; None: w is not scaled.
 
     ====================  =====================================================
     paper                 code
@@ -81,7 +81,7 @@ class Momentum(Algorithm):
 
     @property
     def requires(self) -> Requirements:
-        """Only best responses to a predictor, so that the examples may lie anywhere."""
+        """Best responses only, so that examples may be in files or on devices."""
         return Requirements(responses=(self.loss,))
 
     def start(self, problem: KernelMatrixAdapter) -> MomentumState:
@@ -89,7 +89,7 @@ class Momentum(Algorithm):
         return MomentumState(0, problem.zeros(), problem.zeros())
 
     def step(self, problem: KernelMatrixAdapter, state: MomentumState) -> MomentumState:
-        """The listing's lines, the last one first: a round begins with ``q_t``, then g, then w."""
+        """The listing's lines from the last one on: ``q_t``, then g, then w."""
         t, w, g = state.t, state.w, state.g
         theta, beta = step_at(self.theta, t), momentum_at(self.beta, t)
         q = problem.respond(w, 1.0, self.loss)
@@ -101,7 +101,7 @@ class Momentum(Algorithm):
         return MomentumState(t + 1, w, g, measured(state.w, q))
 
     def pseudoexample(self, q: BestResponse) -> Vector:
-        """``-Z^T q``, as long as ``gradient`` says."""
+        """``-Z^T q``, scaled by ``gradient``."""
         weights, mass = q.weights, 1.0
         if self.gradient == "theory":
             mass = weights.mass / weights.smoothness
@@ -124,8 +124,8 @@ class MomentumMarginClassifier(
     r"""Maximum-margin classifier by momentum on an exponentially-tailed loss.
 
     Gradient descent on the exponential or logistic loss maximises the margin. With normalized
-    gradients and a momentum that comes from the dual problem, the margin falls short of the
-    maximum by O(log t / t^2) after t rounds. Each round is one pass over the data.
+    gradients and momentum derived from the dual, the margin falls short of the maximum by
+    O(log t / t^2) after t rounds. Each round is one pass over the data.
 
     Parameters
     ----------
@@ -133,20 +133,18 @@ class MomentumMarginClassifier(
         Loss of the margins; its gradient gives the dual variables. An object: see
         :class:`marginsvm.extend.Response`.
     step : {"constant", "inv_sqrt"}, float or callable
-        Step theta_t of round t (dimensionless), relative to the largest norm of an example: a name,
-        a number, a function of t, or a schedule. Convergence is proved for 1.
+        Step theta_t of round t (dimensionless), relative to the largest norm: a name, a number, a
+        function of t, or a schedule. Convergence is proved for 1.
     momentum : {"nesterov"}, float, callable or None
-        Momentum beta_t in [0, 1] of round t (dimensionless), in the same ways. None: no momentum; a
-        constant step is then normalized gradient descent, ``"inv_sqrt"`` the method of Nacson et
-        al.
+        Momentum beta_t in [0, 1] (dimensionless), likewise. None, with a constant step: normalized
+        gradient descent; with ``"inv_sqrt"``: Nacson et al.
     gradient : {"normalized", "theory", "plain"}
-        Scale of the gradient. ``"normalized"``: its dual variables sum to 1. ``"theory"``: the
-        gradient of psi (section 2 of Ji et al.) over its smoothness. ``"plain"``: gradient descent
-        on the loss itself.
+        Scale of the gradient. ``"normalized"``: dual variables sum to 1. ``"theory"``: gradient of
+        psi (section 2 of Ji et al.) over its smoothness. ``"plain"``: gradient of the loss itself.
     norm : {"progressive"}, float or callable
-        Norm to which the predictor is scaled after round t (dimensionless): a name, a number, a
-        function of t, or a schedule. ``"progressive"``: it grows by a fifth every five rounds (with
-        ``momentum=None``: progressive rescaling, Wang, Min and Wu).
+        Norm to which the predictor is scaled after round t (dimensionless), likewise.
+        ``"progressive"``: it grows by a fifth every five rounds (with ``momentum=None``:
+        progressive rescaling, Wang, Min and Wu).
 
     See Also
     --------
@@ -154,9 +152,8 @@ class MomentumMarginClassifier(
 
     Notes
     -----
-    The defaults are Nesterov's method for the logarithm of the exponential loss. With ``nu``, the
-    weights of :math:`q_t` are at most :math:`1 / (\nu n)`, and :math:`\ln(1 / \nu)` replaces
-    :math:`\ln n` in the rate.
+    The defaults are Nesterov's method for the logarithm of the exponential loss. With ``nu``,
+    :math:`q_t \le 1 / (\nu n)`, and :math:`\ln(1 / \nu)` replaces :math:`\ln n` in the rate.
 
     References
     ----------

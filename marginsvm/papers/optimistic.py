@@ -36,14 +36,14 @@ class OptimisticState:
 
 @dataclass(frozen=True)
 class OptimisticPlay(Algorithm):
-    r"""Algorithm 1 of Hanashiro and Abernethy: both players expect the last round to come again.
+    r"""Algorithm 1 of Hanashiro and Abernethy: both players predict a repetition of the last round.
 
-    With another norm than p = 2, it is Algorithm 4 of Wang, Hanashiro, Guha and Abernethy.
+    With p < 2, it is Algorithm 4 of Wang, Hanashiro, Guha and Abernethy.
 
     Attributes
     ----------
     r : float
-        Bound on the norms of the examples (in units of the largest of them).
+        Bound on the norms of the examples (in units of the largest norm).
 
     ==========================================  =========================================
     paper                                       code
@@ -66,7 +66,7 @@ class OptimisticPlay(Algorithm):
         return OptimisticState(0, problem.respond(zeros).vector, zeros, zeros)
 
     def step(self, problem: KernelMatrixAdapter, state: OptimisticState) -> OptimisticState:
-        """Line 5 as Appendix A.1 has it, lines 6 to 8 of all rounds so far, and line 9."""
+        """Line 5 in the form of Appendix A.1, lines 6 to 8 summed over the rounds, and line 9."""
         w = state.total + state.last
         W = problem.add_predictors(state.W, w)
         p = problem.respond(W, self.r**2 / problem.strong_convexity)
@@ -94,8 +94,8 @@ class OptimisticPerceptron(
     r"""Perceptron of optimistic play: it separates within O(r^2 log n / gamma) rounds.
 
     It needs about 1 / gamma rounds where Rosenblatt's perceptron needs 1 / gamma^2, gamma being the
-    best margin. The learner expects the weights on the examples to be those of the round before.
-    The margin of its average converges to the maximum.
+    best margin. The learner predicts that the distribution over the examples stays that of the last
+    round. The margin of its average converges to the maximum.
 
     Parameters
     ----------
@@ -112,8 +112,8 @@ class OptimisticPerceptron(
     Notes
     -----
     Line 5, summed over the rounds, is Appendix A.1. With p < 2, this is Algorithm 4 of Wang et al.
-    (2023), whose p is the q here. Where nothing separates, W tends to the minimiser of the
-    exponential loss. With ``nu``, the weights of p_t are at most :math:`1 / (\nu n)`.
+    (2023), whose p is the q here. For inseparable classes, W tends to the minimiser of the
+    exponential loss. With ``nu``, :math:`p_t \le 1 / (\nu n)`.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Perceptrons and their kin, with which the papers compare: one row or pair of rows a step."""
+"""Perceptrons and related baselines of the papers: one row or pair of rows a step."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from marginsvm.problem.adapter import BestResponse, KernelMatrixAdapter, Predict
 from marginsvm.problem.responses import Weights, WorstRow, worst_row
 from marginsvm.problem.rows import Rows
 
-LATELY = 1e-6  # of all the mass: the difference of two vectors keeps ten digits
+LATELY = 1e-6  # of sum(alpha): the difference of two vectors keeps ten digits
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class PerceptronState:
 
 @dataclass(frozen=True)
 class Perceptron(Algorithm):
-    r"""Supergradient ascent on the smallest margin: add the row that has it, again and again.
+    r"""Supergradient ascent on the smallest margin: each step adds the row that attains it.
 
     Attributes
     ----------
@@ -82,13 +82,13 @@ class Perceptron(Algorithm):
     def respond(
         self, problem: KernelMatrixAdapter, w: Vector, last: BestResponse | None
     ) -> BestResponse:
-        """The row to be added to ``w``, where ``last`` is the one that was added before."""
+        """The row to be added to ``w``; ``last`` was added before."""
         return problem.respond(w, response=worst_row)
 
     def candidates(
         self, problem: KernelMatrixAdapter, state: PerceptronState
     ) -> Iterator[Candidate]:
-        """The sum gives both bounds; the average is the model where nothing separates."""
+        """The sum gives both bounds; the average is the model of inseparable classes."""
         yield Candidate(state.w, state.w.mass, state.p.weights.min_margin)
         yield Candidate(state.average, fallback=True)
 
@@ -100,8 +100,8 @@ STEPS = {"constant": Perceptron(), "cotter": Perceptron(projected=True)}
 class BatchPerceptron(CommonParameters, KernelParameters, DualStateMixin, BaseEstimator):
     r"""Batch perceptron: supergradient ascent on the smallest margin.
 
-    Every round adds the row on which the predictor has its smallest margin. If nothing separates
-    the classes, the predictors of the rounds do not converge, and their average is the model.
+    Every round adds the row of smallest margin. If the classes are not separable, the predictors do
+    not converge, and their average is the model.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ class FirstWorstRow(Perceptron):
     def respond(
         self, problem: KernelMatrixAdapter, w: Vector, last: BestResponse | None
     ) -> BestResponse:
-        """The first of the rows that have the smallest margin."""
+        """The first row of smallest margin."""
         return problem.respond(w, response=WorstRow(first=True))
 
 
@@ -204,7 +204,7 @@ class NormalizedKernelPerceptron(
 
 @dataclass(frozen=True)
 class VonNeumannState:
-    """``p_k``, whose predictor is ``w_k``, the sum of all so far, and the best response to it."""
+    """``p_k`` with its predictor ``w_k``, the sum of all so far, and the best response to it."""
 
     p: Vector
     total: Vector
@@ -230,7 +230,7 @@ class VonNeumann(Algorithm):
         return VonNeumannState(p, p, problem.respond(p, response=worst_row))
 
     def step(self, problem: KernelMatrixAdapter, state: VonNeumannState) -> VonNeumannState:
-        """Move towards the row of smallest margin, by the best step length."""
+        """Move towards the row of smallest margin, with exact line search."""
         p, row = state.p, state.worst.vector
         away = p - row
         length = problem.dot(away, away)
@@ -241,7 +241,7 @@ class VonNeumann(Algorithm):
     def candidates(
         self, problem: KernelMatrixAdapter, state: VonNeumannState
     ) -> Iterator[Candidate]:
-        """``p``, as a predictor and a proof; the sum of the iterates is the fallback."""
+        """``p``, as a primal and a dual point; the sum of the iterates is the fallback."""
         yield Candidate(state.p, 1.0, state.worst.weights.min_margin)
         yield Candidate(state.total, fallback=True)
 
@@ -251,7 +251,7 @@ class VonNeumannClassifier(NormalizeParameters, KernelParameters, DualStateMixin
     r"""Normalized von Neumann algorithm (NVN): Frank-Wolfe towards the point nearest to 0.
 
     Every round moves the point p of the convex hull of the rows towards the row of smallest margin,
-    by an exact line search. If nothing separates the classes, the sum of these points is the model.
+    with exact line search. If the classes are not separable, the sum of these points is the model.
 
     References
     ----------
@@ -288,7 +288,7 @@ class Mistakes(Perceptron):
     def respond(
         self, problem: KernelMatrixAdapter, w: Vector, last: BestResponse | None
     ) -> BestResponse:
-        """The next misclassified row after the one that was added last."""
+        """The next misclassified row after the last one added."""
         visited = -1 if last is None else cast(Mistake, last.weights).visited
         rounding = 2.0 * problem.margin_error(w)  # of two margins
         return problem.respond(w, response=NextMistake(visited + 1, rounding))
@@ -312,15 +312,15 @@ class NextMistake:
     """The first misclassified row from ``start`` on or, without any, the row of smallest margin.
 
     Balanced rows: each row is paired with the row of smallest margin in the opposite group. If
-    all of these pairs are classified correctly but a longer cycle of groups is not, the cycle
-    with the smallest mean margin is the mistake, and the next search begins at the same row.
+    all these pairs are classified correctly but a longer cycle of groups is not, the mistake is
+    the cycle with the smallest mean margin, and the next search begins at the same row.
 
     Attributes
     ----------
     start : int
         Flat index of the row from which the search begins.
     rounding : float
-        Margins up to this may be 0 up to rounding (units of the radius).
+        Margins up to this count as 0 (units of the radius).
     """
 
     start: int
@@ -352,11 +352,11 @@ class KernelPerceptron(
 ):
     r"""Rosenblatt's perceptron: misclassified examples are added one by one.
 
-    The data is gone through again and again, and each misclassified row is added to the predictor.
-    A round is one mistake. With an intercept, a row is paired with the row of smallest margin in
-    the opposite group (two classes: in the other class). The pair is misclassified if the sum of
-    the two margins is not positive, and half of each row is added. The fit ends at any separator.
-    If there is none, the average of the predictors is the model.
+    It cycles through the data and adds each misclassified row to the predictor. A round is one
+    mistake. With an intercept, a row is paired with the row of smallest margin in the opposite
+    group (two classes: in the other class). The pair is misclassified if the sum of the two margins
+    is not positive, and half of each row is added. The fit ends at any separator. If there is none,
+    the average of the predictors is the model.
 
     Parameters
     ----------
@@ -412,9 +412,9 @@ class OnlineState:
     total : ndarray
         Sum of theta before all steps so far, if their average is the model.
     origin : Vector
-        u when t was last a power of two.
+        u at the last power of two.
     late : Vector
-        The rows that were added after the origin: where u settles, the smaller bound.
+        The rows added since then: where u converges, they give the tighter bound.
     pocket : Pocket
     """
 
@@ -434,8 +434,7 @@ class OnlineLp(Algorithm):
     Attributes
     ----------
     rule : {"perceptron", "descent"}
-        Which rows are added, and how often: those that are misclassified, once; or as eq. (10) of
-        Raj and Bach says.
+        Misclassified rows are added once; or by eq. (10) of Raj and Bach.
     average : bool
         Whether the model is the average of all predictors, rather than the last.
     random_state : int, RandomState instance or None
@@ -472,7 +471,7 @@ class OnlineLp(Algorithm):
     def _epoch(
         self, problem: KernelMatrixAdapter, order: Array, u: Vector, total: Array
     ) -> Predictor:
-        """Pass over the rows in ``order``, changing u and total in place; give the model."""
+        """Pass over the rows in ``order``, changing u and total in place; return the model."""
         from marginsvm.papers import coordinates
 
         rule = coordinates.PERCEPTRON if self.rule == "perceptron" else coordinates.DESCENT
@@ -480,7 +479,7 @@ class OnlineLp(Algorithm):
         return problem.mirrored(total) if self.average else u
 
     def candidates(self, problem: KernelMatrixAdapter, state: OnlineState) -> Iterator[Candidate]:
-        """What was measured, and the rows that were added lately, as a proof."""
+        """The measured predictors, and the recently added rows, as a dual point."""
         yield from state.pocket.candidates()
         if state.late.mass > LATELY * state.u.mass:  # else it is the rounding of u
             yield Candidate(state.late, state.late.mass)
@@ -492,13 +491,13 @@ class OnlineLp(Algorithm):
 
 @with_parameters
 class LpPerceptron(RandomParameters, LpParameters, DualStateMixin, BaseEstimator):
-    r"""Online perceptron with a p-norm: a row that is misclassified is added.
+    r"""Online perceptron with a p-norm: misclassified rows are added.
 
     It stops changing at the first separator, whose margin may be small; with
-    ``stopping="separation"``, the fit ends there. If nothing separates the classes, the model is
-    that of the epoch after which the fewest rows were misclassified. With sample or class weights,
-    it is the one whose misclassified rows have the least weight, and the models of 50 further
-    epochs, in which rows are drawn in proportion to their weights, are candidates as well.
+    ``stopping="separation"``, the fit ends there. If the classes are not separable, the model is
+    that of the epoch with the fewest misclassified rows. With sample or class weights, it is the
+    one with the least misclassified weight, also among 50 further epochs in which rows are drawn in
+    proportion to their weights.
 
     Parameters
     ----------

@@ -32,9 +32,9 @@ class SmoothedKernelPerceptron(
 ):
     r"""Smoothed normalized kernel perceptron (SNKP): sqrt(log n) / rho rounds to a separator.
 
-    An accelerated perceptron: Nesterov's excessive gap technique, applied to the smallest margin,
-    which is smoothed by an entropy. Each round costs one product with the kernel matrix. Unless it
-    is stopped at the first separator, its margin converges to the maximum margin.
+    An accelerated perceptron: Nesterov's excessive gap technique for the smallest margin, smoothed
+    by an entropy. Each round costs one product with the kernel matrix. Unless it is stopped at the
+    first separator, its margin converges to the maximum.
 
     Notes
     -----
@@ -78,7 +78,7 @@ class IteratedState:
     hinge : Predictor
         The sum of ``inner.W`` at the ends of the outer rounds so far.
     contradiction : Vector
-        A proof found beforehand, or zero.
+        A dual certificate found beforehand, or zero.
     """
 
     t: int
@@ -112,7 +112,7 @@ class IteratedSmoothed(Algorithm):
     gamma_outer: float = 16.0
 
     def start(self, problem: KernelMatrixAdapter) -> IteratedState:
-        """Begin at the uniform distribution, after a look for equal examples."""
+        """Begin at the uniform distribution, after a search for equal examples."""
         q, nothing = problem.respond(problem.zeros()).vector, problem.zeros()
         return IteratedState(0, q, *self._inner(problem, q), nothing, contradiction(problem))
 
@@ -132,7 +132,7 @@ class IteratedSmoothed(Algorithm):
         return replace(state, inner=about(state.q).step(problem, state.inner))
 
     def candidates(self, problem: KernelMatrixAdapter, state: IteratedState) -> Iterator[Candidate]:
-        """The inner round's predictor and proof, and the proof that was found beforehand."""
+        """The inner round's primal and dual points, and the certificate found beforehand."""
         inner = state.inner
         assert inner.measured is not None
         yield Candidate(inner.W, inner.weight, inner.measured.min_margin)
@@ -150,8 +150,8 @@ def about(q: Vector) -> AcceleratedPlay:
 class PerceptronVonNeumann(NormalizeParameters, KernelParameters, DualStateMixin, BaseEstimator):
     r"""Iterated smoothed perceptron-von Neumann method (ISNKPVN): a separator or a proof of none.
 
-    It ends with a separator (``separable_`` True), or with weights q at which the classes nearly
-    meet, ``||A^T q|| < epsilon``. If exact weights near them prove that the classes meet,
+    It ends with a separator (``separable_`` True), or with a distribution q for which the classes
+    nearly meet, ``||A^T q|| < epsilon``. If an exact q nearby proves that the classes meet,
     ``separable_`` is False, otherwise None.
 
     Parameters
@@ -203,10 +203,10 @@ class PerceptronVonNeumann(NormalizeParameters, KernelParameters, DualStateMixin
 
 
 def contradiction(problem: KernelMatrixAdapter) -> Vector:
-    """Two examples that are the same but for their class, or zero: a proof in one pass.
+    """Two equal examples of different classes, or zero: a dual certificate in one pass.
 
-    The iterated method is slow at finding such a pair among many examples. Equal
-    examples have equal scores, whatever the predictor; the likely pairs are looked at.
+    The iterated method is slow at finding such a pair among many examples. Equal examples have
+    equal scores for any predictor; pairs with equal scores are compared.
     """
     rows = problem.rows
     q = np.zeros(rows.shape).reshape(rows.n_examples, -1)
