@@ -1,4 +1,4 @@
-"""Whether a likelihood has a finite maximum: what is separated, with both proofs."""
+"""Existence of finite maximum-likelihood estimates: separation, with primal and dual proofs."""
 
 from marginsvm.separation.families import Direction as Direction
 from marginsvm.separation.report import Coefficient as Coefficient

@@ -1,7 +1,8 @@
-"""The families of regressions: what is read, and the rows of their conditions.
+"""The families of regressions: their arguments, and the rows of their recession cones.
 
-A row a stands for ``a w >= 0`` or, for an equality, ``a w = 0``, on the directions w in which the
-likelihood does not fall. All rows are sums of examples, with signs, in blocks of columns,
+The recession cone holds the directions w in which the likelihood does not decrease. A row a stands
+for ``a w >= 0`` or, for an equality, ``a w = 0``. All rows are signed sums of examples, in blocks
+of columns,
 
     A = [T, S_1 (1, X), ..., S_k (1, X)],
 
@@ -10,21 +11,21 @@ with sparse S of -1, 0 and 1, and T for thresholds: the same function of floats 
 =================  ================================================================================
 family             rows of an example x = (1, features)
 =================  ================================================================================
-binomial           x for a success, -x for a failure. Trials, as counts: the same if all of them
-                   are alike; else x, as an equality
-multinomial        one for each other class: x in the block of the own, -x in that of the other;
-                   the first class, the reference, has no block
-ordinal            ``theta_j - x beta`` and ``x beta - theta_(j-1)`` for category j, but for the
-                   last and the first; links whose density is log-concave
+binomial           x for a success, -x for a failure. Counts of trials: likewise if all of them
+                   succeed or all fail; else x, as an equality
+multinomial        one for each other class: x in the block of the example's class, -x in that of
+                   the other; the first class, the reference, has no block
+ordinal            ``theta_j - x beta`` and ``x beta - theta_(j-1)`` for category j, except for
+                   the last and the first; links with a log-concave density
 poisson,           -x if the count is 0; else x, as an equality
 negative_binomial
 cox                ``x_i - x_j`` for an event of i at which j is at risk (Breslow's ties, and
-                   Efron's): by transitivity, few of these are all (``Cox.rows``)
+                   Efron's); by transitivity, few of these imply all (``Cox.pairs``)
 conditional        ``x_i - x_j`` for i chosen and j not, in each group
 pairs              a graph (``Met``)
 =================  ================================================================================
 
-An example without trials, and one of weight 0, has no rows. Offsets change nothing.
+Examples without trials or of weight 0 have no rows. Offsets have no influence.
 """
 
 from __future__ import annotations
@@ -48,18 +49,18 @@ from marginsvm.estimators.inputs import refuse_foreign
 
 COMPLETE, QUASI, OVERLAP, UNDECIDED = "complete", "quasi-complete", "overlap", "undecided"
 FINITE, PLUS, MINUS, EITHER, UNIDENTIFIED = "finite", "+inf", "-inf", "inf", "not identified"
-EXACT = 2_000_000  # numbers of X that are read as integers, and of rows that are written as such
-_MOST_PAIRS = 2**24  # comparisons of subjects, some 400 MB
-_SPARSE = 4  # numbers for each one that is not 0, above which rows are sparse
+EXACT = 2_000_000  # largest number of entries of X read as integers, and of rows as integers
+_MOST_PAIRS = 2**24  # largest number of comparisons of subjects, some 400 MB
+_SPARSE = 4  # entries per non-zero entry above which rows are sparse
 
 
 class Direction(NamedTuple):
-    """A direction in which the likelihood grows without end.
+    """A direction of recession: the likelihood increases along it without a maximum.
 
     Attributes
     ----------
     coef : ndarray of shape (1, n_coefficients) or (n_classes, n_features)
-        Multinomial: the first class is the reference, and its line is 0.
+        Multinomial: the first class is the reference, with coefficients 0.
     intercept : ndarray of shape (1,) or (n_classes,)
         Ordinal: the thresholds, of shape (n_classes - 1,).
     """
@@ -69,7 +70,7 @@ class Direction(NamedTuple):
 
 
 class Remainder(NamedTuple):
-    """Examples and columns of the regression that has the finite coefficients.
+    """Examples and columns of the regression whose estimate gives the finite coefficients.
 
     Attributes
     ----------
@@ -84,12 +85,12 @@ class Remainder(NamedTuple):
 
 
 class Strata(NamedTuple):
-    """What to fit for the finite coefficients of Cox's regression.
+    """Cox's regression whose estimate gives the finite coefficients.
 
     Attributes
     ----------
     strata : ndarray of int, shape (n_samples,)
-        The old strata, divided: subjects stay together who tie along the direction.
+        Subdivided strata: subjects that tie along the direction stay together.
     columns : ndarray of int
         Columns of X that are identified there.
     """
@@ -99,15 +100,15 @@ class Strata(NamedTuple):
 
 
 class OutcomeBounds(NamedTuple):
-    """What is still known of each outcome of an ordinal regression.
+    """Intervals for the outcomes of an ordinal regression, in the limit.
 
     Attributes
     ----------
     rows : ndarray of bool, shape (n_samples,)
-        Examples of which something is.
+        Examples with a bound that is not trivial.
     lower, upper : ndarray of int, shape (n_samples,)
-        Places, among the categories that occur, that the outcome is between; the first and the
-        last one bound nothing.
+        Bounds on the outcome, as indices of the categories that occur; the first and the last one
+        are no bounds.
     columns : ndarray of int
         Columns of X that are identified there.
     """
@@ -119,19 +120,19 @@ class OutcomeBounds(NamedTuple):
 
 
 def kind_of(separated: Array) -> str:
-    """The kind of rows of which these are separated."""
+    """The kind of separation, from the mask of separated rows."""
     return OVERLAP if not separated.any() else COMPLETE if separated.all() else QUASI
 
 
 class TooLargeError(Exception):
-    """There are too many rows."""
+    """Too many rows."""
 
 
 # ---- examples, numbers, rows
 
 
 class Data(NamedTuple):
-    """The examples that count: X, outcomes, their places among n given ones, names of features."""
+    """The examples used: X, outcomes, indices among the n given ones, names of features."""
 
     X: Any
     y: Any
@@ -143,15 +144,15 @@ class Data(NamedTuple):
 
 
 def as_printed(X: Any) -> tuple[Any, Array, Array] | None:
-    """The numbers of X as they are printed: columns of integers, each in a unit of its own.
+    """X as printed: columns of integers, each in its own unit.
 
-    X times the units, in float64; the units; and which columns are of numbers that were rounded.
+    Returns X times the units, in float64; the units; and which columns were rounded.
 
-    A column that leaves five bits of float64 empty, in all of its numbers, is what it is: integers,
-    halves, float32, dates in nanoseconds. Else it is a column of decimals, if all of its numbers
-    are next to such of up to 13 digits: so 0.1 is a tenth, and three of them are 0.3. What is
-    neither has been computed and rounded: its numbers are the fractions that they are.
-    None: they are too small or differ too much.
+    A column whose entries all leave five bits of float64 unused is exact: integers, halves,
+    float32, dates in nanoseconds. Else, if all entries are the floats next to decimals of up to 13
+    digits, it is a column of these decimals: 0.1 is a tenth, and three of them are 0.3. Any other
+    column was computed and rounded; its entries are taken as the binary fractions they are.
+    None: entries are too small or differ too much in size.
     """
     x = dense(X)
     used = x != 0
@@ -176,9 +177,9 @@ def as_printed(X: Any) -> tuple[Any, Array, Array] | None:
 
 
 def _are_whole(v: Array, top: Array) -> Array:
-    """Columns of numbers next to integers: within 1e-15 of them, or of a thousandth of the largest.
+    """Columns whose entries are within rounding (1e-15, relative) of integers.
 
-    What is smaller than any rounding of the largest, and no 0, has not been left by it.
+    A non-zero entry smaller than the rounding of the largest one is not an integer.
     """
     size, whole = np.abs(v), np.rint(v)
     near = np.abs(v - whole) <= 1e-15 * np.maximum(size, 1e-3 * top)
@@ -191,7 +192,7 @@ def dense(A: Any) -> Array:
 
 
 def signs_of(at: Array, sign: Array, n: int) -> sp.csr_array:
-    """Rows that are examples with signs: one of n each, none where the sign is 0."""
+    """Signed examples as rows: one non-zero of n each, none where the sign is 0."""
     indptr = np.append(0, np.cumsum(sign != 0))
     some = sign != 0
     return sp.csr_array((sign[some].astype(np.int64), at[some], indptr), shape=(len(sign), n))
@@ -205,19 +206,19 @@ class Design:
     ----------
     data : Data
     select : list of csr_array of int, shape (n_rows, n_examples)
-        S, one a block.
+        S, one for each block.
     equality : ndarray of bool, shape (n_rows,)
     at, column : ndarray of int, shape (n_rows,)
-        Where the report's tables have a row: the place of its example, and a column.
+        Position of each row in the report's tables: index of its example, and column.
     names : list of str
         Of the columns.
     fixed : csr_array of int, shape (n_rows, n_fixed)
         T.
     is_whole, unit, rounded
-        Whether X is in integers; by which columns are larger than those given; and which are of
-        rounded numbers: of too many numbers, all.
+        Whether X is in integers; the factors of its columns; and which columns were rounded (all,
+        if X is too large).
     span : tuple of ndarray
-        Cox: of two subjects that are compared, the first and the last time of an event for both.
+        Cox: the first and the last event time at which both subjects of a comparison are at risk.
     """
 
     data: Data
@@ -242,7 +243,7 @@ class Design:
 
     @cached_property
     def is_sparse(self) -> bool:
-        """Whether rows of floats are: as X, or as most of their blocks are empty."""
+        """Whether rows in floats are sparse: X is, or most of their blocks are empty."""
         used = self.fixed.nnz + (self.X.shape[1] + 1) * sum(S.nnz for S in self.select)
         return sp.issparse(self.X) or self.shape[0] * self.shape[1] > _SPARSE * used
 
@@ -265,7 +266,7 @@ class Design:
         return np.hstack([dense(part) for part in self._parts(at, whole)])
 
     def errors(self, at: Array) -> Array:
-        """Bounds on what rows of floats miss of those of the numbers as they are printed."""
+        """Bounds on the error of rows in floats relative to those of X as printed."""
         sizes = self._parts(at, lambda used: abs(self.X[used]), abs)
         return 2.0**-49 * (np.hstack([dense(part) for part in sizes]) + 2.0**-9 * self.reach)
 
@@ -300,14 +301,14 @@ class Design:
         return np.asarray(out)
 
     def features(self, columns: Array) -> Array:
-        """The features that some columns are of."""
+        """The features of some columns."""
         one, at = int(self.data.intercept), columns - self.fixed.shape[1]
         feature = at[at >= 0] % (self.X.shape[1] + one) - one
         return np.unique(feature[feature >= 0])
 
 
 def _times(S: Any, X: Any) -> Any:
-    """``S X``, of long integers as well."""
+    """``S X``, also for Python integers."""
     if X.dtype != object:
         return S @ X
     out = np.zeros((S.shape[0], X.shape[1]), object)
@@ -320,19 +321,19 @@ def _times(S: Any, X: Any) -> Any:
 
 
 class Family:
-    """What the families differ in; methods that a subclass does not override are those of most.
+    """A family of regressions; the methods here are those of most families.
 
     Attributes
     ----------
     name : str
     firth : str
-        Who fits it with Firth's penalty.
+        Software that fits it with Firth's penalty.
     takes : tuple of str
-        Further arguments of ``check_separability`` that it knows.
+        Further arguments of ``check_separability`` for it.
     intercept : bool
         Whether it may have an intercept.
     noun, perfect : str
-        What an example is called, and what separated ones are.
+        Words of the report for examples, and for separated ones.
     compares : bool
         Whether rows are pairs of examples.
     """
@@ -358,18 +359,18 @@ class Family:
         raise NotImplementedError
 
     def table(self, design: Design, separated: Array) -> Array:
-        """The report's table of separated rows; of pairs, of their winners."""
+        """The report's table of separated rows; for pairs of examples, of the winners."""
         column = 0 * design.column if self.compares else design.column
         out = np.zeros((design.data.n, int(column.max(initial=0)) + 1), bool)
         out[design.example[separated], column[separated]] = True
         return out
 
     def separated(self, rows: Array) -> Array:
-        """Examples that are predicted perfectly, of that table: a mask."""
+        """Mask of the perfectly predicted examples, from that table."""
         return np.asarray(rows.all(axis=1))
 
     def direction(self, w: Array, design: Design) -> Direction:
-        """A direction by coefficients and intercepts."""
+        """A direction as coefficients and intercepts."""
         k, one = design.fixed.shape[1], int(design.data.intercept)
         if not self.intercept:
             return Direction(w[None, k:], w[:k])
@@ -386,13 +387,13 @@ class Family:
         return np.asarray((table[1:] - table[0] if len(table) > 1 else table).ravel())
 
     def remainder(self, report: Any, data: Data, identified: Any) -> Any:
-        """What to fit for the finite coefficients."""
+        """The regression whose estimate gives the finite coefficients."""
         kept, design = report.used & ~report.separated, self.rows(data)
         return Remainder(kept, identified(design, kept[design.example]))
 
 
 class Labels(Family):
-    """Binomial: labels of two classes, or trials. Multinomial: labels of more classes."""
+    """Binomial (labels of two classes, or trials) and multinomial (labels of more classes)."""
 
     def outcomes(self, y: Any) -> Array:
         if self.name == "binomial" and are_trials(y):
@@ -432,7 +433,7 @@ class Labels(Family):
 
 
 class Counts(Labels):
-    """Poisson, and negative binomial of a given dispersion: log links. As trials that fail, too."""
+    """Poisson, and negative binomial with given dispersion: as y successes and one failure."""
 
     def outcomes(self, y: Any) -> Array:
         if np.ndim(y) == 2:
@@ -470,7 +471,7 @@ class Ordinal(Family):
         return Design(data, [S], np.zeros(len(at), bool), at, half, names, theta)
 
     def table(self, design: Design, separated: Array) -> Array:
-        """Where an example has no row (in an end category), whether its other one is separated."""
+        """In the first and last category, the missing row takes the value of the other one."""
         out, known = np.zeros((2, design.data.n, 2), bool)
         at = design.example, design.column
         out[at], known[at] = separated, True
@@ -489,13 +490,13 @@ class Ordinal(Family):
 
 
 class _Compared(Family):
-    """What Cox's regression and choices share: rows ``x_i - x_j``, without an intercept."""
+    """Base of Cox's regression and choices: rows ``x_i - x_j``, without an intercept."""
 
     intercept = False
     compares = True
 
     def pairs(self, data: Data) -> list[Array]:
-        """Winners, rivals, whether they are equal, and more."""
+        """Winners, rivals, whether a row is an equality, and further fields."""
         raise NotImplementedError
 
     def rows(self, data: Data) -> Design:
@@ -542,21 +543,21 @@ class Cox(_Compared):
         return np.asarray(table)
 
     def pairs(self, data: Data) -> list[Array]:
-        """Winners, rivals, whether they are equal; since when they compare, and until when; and the
-        last time of an event at which each is at risk.
+        """Winners, rivals, whether a row is an equality; the first and last time of each
+        comparison; and each subject's last event time at risk.
 
-        One subject with an event, the head, stands for each time. Others with an event at that
-        time are equal to it, as each is at risk for the other. Everybody else is compared with the
-        head of the last time at which he is at risk: it is at risk at the times before, so their
-        heads are above it. If it entered late, the comparison goes on with the head of the time
-        before its entry. By transitivity, these are all conditions.
+        One subject with an event, the head, stands for each event time. Others with an event then
+        are equal to it, as each is at risk at the other's event. Any other subject is compared with
+        the head of its last event time at risk. This head is at risk at earlier times, so that
+        their heads are above it; if it entered late, the comparison continues with the head of the
+        time before its entry. By transitivity, these rows imply all others.
         """
         (time, event), strata = data.y.T, data.more.get("strata")
         entry = data.more.get("entry", np.full(len(time), -np.inf))
         now, before = _keys(strata, time), _keys(strata, entry)
         dead = np.flatnonzero(event > 0)
         if "entry" in data.more:
-            dead = dead[np.argsort(entry[dead], kind="stable")]  # who entered early lasts longest
+            dead = dead[np.argsort(entry[dead], kind="stable")]  # early entries last longest
         times, first = np.unique(now[dead], return_index=True)
         heads, order, last = dead[first], np.argsort(now), np.zeros(len(now), int)
         last[order] = np.searchsorted(times, now[order], side="right") - 1
@@ -565,7 +566,7 @@ class Cox(_Compared):
         parts = [(heads[last[i]], i, np.ones(len(i), bool), since[i], last[i])]
         at = last.copy()
         at[heads] -= 1
-        at[i] = since[heads[last[i]]] - 1  # of later times, their head says all
+        at[i] = since[heads[last[i]]] - 1  # later times are implied by their head
         i, total = np.flatnonzero(at >= since), 0
         while len(i):
             m, total = at[i], total + len(i)
@@ -578,7 +579,7 @@ class Cox(_Compared):
         return [*(np.concatenate(part) for part in zip(*parts, strict=True)), last]
 
     def table(self, design: Design, separated: Array) -> Array:
-        """Events at which somebody at risk is ruled out."""
+        """Events at which a subject at risk is ruled out."""
         data, (since, until, last) = design.data, design.span
         dead, out = data.y[:, 1] > 0, np.zeros((data.n, 1), bool)
         change = np.zeros(int(last.max()) + 3, int)
@@ -588,7 +589,7 @@ class Cox(_Compared):
         return out
 
     def remainder(self, report: Any, data: Data, identified: Any) -> Strata:
-        """Subjects who tie, directly or through others, stay together."""
+        """Subjects that tie, directly or through others, stay in one stratum."""
         design, tied, n = self.rows(data), ~report.pairs, len(data.example)
         graph = sp.csr_array(abs(design.select[0][tied]))
         new = np.full(data.n, -1)
@@ -597,7 +598,7 @@ class Cox(_Compared):
 
 
 def _keys(strata: Any, time: Array) -> Array:
-    """Times that are sorted within strata: complex numbers are, by real parts first."""
+    """Keys that sort times within strata: complex numbers sort by their real part first."""
     if strata is None:
         return time
     out = np.empty(len(time), dtype=complex)
@@ -636,7 +637,7 @@ class Conditional(_Compared):
         return [winner, others[place], np.zeros(len(winner), bool)]
 
     def remainder(self, report: Any, data: Data, identified: Any) -> Remainder:
-        """Alternatives that tie with others: neither certain to be chosen, nor not to be."""
+        """Alternatives that tie with others, so that their choice is not certain."""
         design, tied = self.rows(data), ~report.pairs
         kept = np.zeros(data.n, bool)
         kept[design.example[tied]] = kept[design.column[tied]] = True
@@ -647,12 +648,12 @@ class Conditional(_Compared):
 
 
 class Met(NamedTuple):
-    """Who met whom: names of items, places among these, and places in the report's table.
+    """Comparisons: names of items, indices of items, and positions in the report's table.
 
-    An edge goes from each winner to the loser, and both ways for a draw, which is half a win each;
-    a ranking has one from each item to the next, and from the last to all that were not ranked. A
-    direction of the cone does not grow along any edge, so it is constant on each strongly connected
-    component, and can fall along all edges between components.
+    The graph has an edge from each winner to the loser, and both ways for a draw; a ranking has an
+    edge from each item to the next, and from the last to all unranked ones. A direction of the cone
+    does not increase along any edge. So it is constant on each strongly connected component, and
+    can decrease along all edges between components.
     """
 
     names: list[str]
@@ -667,11 +668,11 @@ class Met(NamedTuple):
         return sp.csr_array(edges, shape=2 * (len(self.names),))
 
     def levels(self) -> Array:
-        """Of items, the same in a strongly connected component: who wins is no lower."""
+        """Strengths of items in such a direction, equal in a strongly connected component."""
         return np.asarray(connected_components(self.graph, connection="strong")[1])
 
     def statuses(self, levels: Array) -> list[str]:
-        """Of all items but the first: what is reached from it falls, and the other way round."""
+        """Of all items but the first: -inf if reachable from it, +inf if it is reachable."""
         graph = self.graph
         out = np.full(len(self.names), EITHER, dtype=object)
         out[breadth_first_order(graph, 0, return_predecessors=False)] = MINUS
@@ -683,8 +684,8 @@ class Met(NamedTuple):
 
 
 class Pairs(Family):
-    """Of items that are compared (Bradley and Terry): two columns; or rankings (Plackett and Luce),
-    without outcomes: items in their order, and at the end a set of those not ranked.
+    """Comparisons of items (Bradley and Terry): two columns; or rankings (Plackett and Luce),
+    without outcomes: items in order, and at the end a set of unranked ones.
     """
 
     intercept = False
@@ -734,7 +735,7 @@ class Pairs(Family):
         return Met(names, winner, loser, example[at], column[at])
 
     def remainder(self, report: Any, data: Data, identified: Any) -> Any:
-        """A mask of comparisons, or what is left of rankings."""
+        """A mask of comparisons, or the remaining rankings."""
         kept, out = report.used & ~report.separated, list[list[Any]]()
         if data.y is not None:
             return kept
@@ -767,7 +768,7 @@ FAMILIES: dict[str, Family] = {
 
 
 def family_of(name: str | None, y: Any) -> Family:
-    """The family of a name; None: the one of these classes or trials."""
+    """The family by its name; None: binomial or multinomial, from y."""
     if name is not None and name not in FAMILIES:
         raise ValueError(f"family must be one of {', '.join(FAMILIES)}, but is {name!r}")
     if name is not None:
@@ -790,7 +791,7 @@ def data_of(
     feature_names: Any = None,
     **more: Any,
 ) -> Data:
-    """The examples of positive weight, with trials, as their family reads them."""
+    """The examples of positive weight, with trials, read by their family."""
     given = {key: value for key, value in more.items() if value is not None}
     for key in given:
         if key not in family.takes:

@@ -1,4 +1,4 @@
-"""Fitted models of statsmodels and lifelines, by what they hold; neither is imported.
+"""Data of fitted models of statsmodels and lifelines; neither is imported.
 
 Their design matrices have the intercept as a column, so none is added.
 """
@@ -23,13 +23,13 @@ _FAMILIES = {
 
 
 def arguments_of(results: Any, frame: Any) -> dict[str, Any] | None:
-    """Arguments of check_separability that ask about a fitted model; None: it is data.
+    """Arguments of check_separability for a fitted model; None: ``results`` is data.
 
     Parameters
     ----------
     results : object
     frame : DataFrame
-        What lifelines fitted, as its results do not keep it.
+        The data of a lifelines fit, which its results do not keep.
     """
     if hasattr(results, "_model") and hasattr(results, "duration_col"):
         return _of_lifelines(results, frame)
@@ -65,7 +65,7 @@ def arguments_of(results: Any, frame: Any) -> dict[str, Any] | None:
 
 
 def _named(model: Any, codes: Any, family: str) -> Any:
-    """Classes by their names, where these are known and in the same order."""
+    """Codes replaced by class names, where these are known and in the same order."""
     if family == "ordinal":
         labels = getattr(model, "labels", None)
         if labels is None or len(labels) <= codes.max():
@@ -81,7 +81,7 @@ def _named(model: Any, codes: Any, family: str) -> Any:
 
 
 def _of_glm(model: Any, y: Any) -> dict[str, Any]:
-    """Of the families whose separation is known, with weights."""
+    """Arguments for a GLM of a supported family, with weights."""
     name, weight = type(model.family).__name__, np.asarray(model.freq_weights)
     weights = {"sample_weight": weight} if weight.shape == y.shape else {}
     if name == "Binomial":

@@ -1,23 +1,23 @@
-"""Which rows of a design can be positive: one linear program, with both parts of its proof.
+"""Separated rows of a design: one linear program, with its primal and dual solutions as proofs.
 
     max sum t   subject to   A w >= t,  E w = 0,  0 <= t <= 1
 
-A cone scales, so at the optimum t = 1 on exactly the rows that some w of the cone makes positive,
-the separated rows, and 0 on the others (Goldman and Tucker). The prices q of these are 1 or more,
-and balance: ``A'q + E'v = 0``. So w proves one part and q the other, by which
+As a cone scales, at the optimum t = 1 on the separated rows, those that some w of the cone makes
+positive, and t = 0 on the others (strict complementarity, Goldman and Tucker). The dual variables q
+of the others are at least 1, with ``A'q + E'v = 0``. So w proves one part and q the other:
 
     separated = rows with A w > 0,   face = null space of all other rows,
 
 and a coefficient is finite exactly if it is 0 on the face.
 
-*Few columns.* Rows are written in coordinates in which columns are orthonormal, so that units and
-correlations do not matter. The least sum of squared hinges goes first, by Newton's method: it ends
-with margins that are all positive, or with weights ``q = max(0, 1 - A w)`` that balance, and rows
-with weight overlap. The program decides what is left on the face of these.
+*Few columns.* A change of basis makes columns orthonormal, so that units and correlations do not
+matter. First, Newton's method minimises the sum of squared hinge losses. Either all margins become
+positive, or the dual variables ``q = max(0, 1 - A w)`` satisfy ``A'q = 0``, and rows with q > 0
+overlap. The linear program decides the remaining rows on the face of these.
 
-*Many sparse columns.* The program is solved as it stands: most rows are eliminated at once.
+*Many sparse columns.* The linear program is solved directly: presolve eliminates most rows.
 
-*Many rows.* A sample of them is solved, and grows by rows that forbid its direction or its face.
+*Many rows.* A sample is solved, and grows by the rows that violate its direction or its face.
 
 References
 ----------
@@ -45,35 +45,36 @@ from marginsvm.certificate import exact
 from marginsvm.separation.families import Design, dense
 
 TINY = 1e-9  # of unit vectors: 0 up to rounding
-CLEAR = 1e-6  # weights of squared hinges of unit rows: these rows overlap
-DENSE = 2**23  # numbers of sparse rows that are written out: 64 MB
+CLEAR = 1e-6  # least dual variable of the squared hinge for unit rows at which a row overlaps
+DENSE = 2**23  # entries of sparse rows converted to dense: 64 MB
 FEW, A_COLUMN, ROUNDS = 500, 5, 50  # rows of a sample, at least, and for each column; samples
 TOLERANCES = {f"{side}_feasibility_tolerance": 1e-9 for side in ("primal", "dual")}
 
 
 @dataclass
 class Split:
-    """The two kinds of rows, and what shows it.
+    """The partition of the rows into separated and overlapping ones, with its proofs.
 
     Attributes
     ----------
     at : ndarray of int
-        The rows that were solved.
+        The sample of rows that was solved.
     separated : ndarray of bool, shape (n_rows,)
         All rows.
     direction : tuple of two ndarray of shape (n_columns,)
-        Floats and what they miss of a direction that is positive on these, and 0 on all others.
+        A direction that is positive on these and 0 on all others, as high and low parts.
     weights : ndarray of shape (len(at),)
-        ``A'q = 0``, positive on rows that span the overlapping ones; of equalities, of any sign.
+        Dual variables q with ``A'q = 0``, positive on rows that span the overlapping ones; of any
+        sign for equalities.
     kept, loose, close : ndarray of int
-        Columns that are not combinations of those before them; those that are up to rounding; and
-        those of the first that R would leave out.
+        Columns independent of those before them; columns dependent up to rounding; and those of the
+        first that R would leave out.
     face : ndarray of shape (n_columns, k)
         Directions that are 0 on all overlapping rows: a basis, if it is ``spanned``.
     round : ndarray or csr_array of shape (n_columns, n_kept)
-        Coordinates in which Newton's method is quick.
+        Change of basis to well-conditioned coordinates.
     sums : ndarray of shape (n_columns, 0 or 1)
-        A random direction that is 0 on the rows that were solved, as columns depend on others.
+        A random null vector of the sample, if its columns are dependent.
     """
 
     at: Array
@@ -97,7 +98,7 @@ class Split:
 
 
 class ProgramError(Exception):
-    """The linear program has not ended with a solution."""
+    """The linear program was not solved."""
 
 
 def split(design: Design, everything: bool = False) -> Split:
@@ -122,10 +123,10 @@ def split(design: Design, everything: bool = False) -> Split:
 
 
 def _missing(design: Design, found: Split, chosen: Array) -> Array:
-    """Rows beside the sample, if some forbid its direction, its face, or its sums of columns.
+    """Rows to add to the sample: those that violate its direction, its face or ``sums``.
 
-    Others that come near to that are among them, the worst first. If there are none, all rows are
-    separated or not, as their values in these directions say.
+    Nearly violating rows are included, the worst first. If there are none, the values of all rows
+    in these directions tell which are separated.
     """
     random = np.random.default_rng(1).standard_normal
     face, all_ = (V @ random((V.shape[1], 2)) for V in (found.face, found.round))
@@ -143,7 +144,7 @@ def _missing(design: Design, found: Split, chosen: Array) -> Array:
 
 
 def identified(design: Design, some: Array) -> Array:
-    """Features that are not combinations of columns before them, in some of the rows."""
+    """Features that are linearly independent of columns before them, in some of the rows."""
     i = np.flatnonzero(some)
     rows = {"select": [S[i] for S in design.select], "fixed": design.fixed[i], "at": design.at[i]}
     return design.features(split(replace(design, **rows, equality=some[i])).kept if len(i) else i)
@@ -180,15 +181,15 @@ def _split_dense(design: Design, at: Array, A: Array) -> Split:
 
 
 def _independent_columns(design: Design, at: Array, S: Array) -> tuple[Array, Array, Array]:
-    """Columns of scaled rows that are not combinations of those before them.
+    """Columns of scaled rows that are independent of those before them: kept, loose, close.
 
-    Integers decide where they are few. A column of numbers that have been rounded may be one up to
-    their rounding: it is left out, too, and is among the second ones. The third ones are kept, but
-    R would leave them out: what others leave of them is 1e-11 of their length.
+    Few columns are decided in integers. Rounded columns that are dependent up to their rounding are
+    left out as well, as ``loose``. ``close`` columns are kept, but R would leave them out: their
+    residual is below 1e-11 of their length.
     """
     R = np.asarray(np.linalg.qr(S, mode="r")) if len(S) > S.shape[1] else S
     d, kept, Q = R.shape[1], list[int](), np.zeros((min(R.shape), R.shape[0]))
-    left = np.full(d, np.inf)  # of those that are nearly combinations, what others leave
+    left = np.full(d, np.inf)  # residuals of nearly dependent columns
     for j, v in enumerate(R.T.copy()):
         if len(kept) == len(Q):
             break
@@ -221,7 +222,7 @@ def _independent_columns(design: Design, at: Array, S: Array) -> tuple[Array, Ar
 
 
 def coordinates(S: Array) -> tuple[Array, Array]:
-    """``Z = S T`` with columns that are nearly orthonormal, and T."""
+    """``Z = S T`` with nearly orthonormal columns, and T."""
     T, Z = np.eye(S.shape[1]), S
     for _ in range(3):
         R = np.asarray(np.linalg.qr(Z, mode="r")) if len(Z) >= Z.shape[1] else np.eye(Z.shape[1])
@@ -236,7 +237,7 @@ def coordinates(S: Array) -> tuple[Array, Array]:
 
 
 def multiplied(A: Array, B: Array) -> tuple[Array, Array]:
-    """``A B`` in twice the precision of float64, as two numbers."""
+    """``A B`` in double-double arithmetic, as high and low parts."""
     total, error = np.zeros((2, len(A), B.shape[1]))
     for a, b in zip(A.T[:, :, None], B, strict=True):
         p = a * b
@@ -249,7 +250,7 @@ def multiplied(A: Array, B: Array) -> tuple[Array, Array]:
 
 
 def faces(Z: Array, equality: Array) -> tuple[Array, Array, Array, Array]:
-    """Separated rows, a direction, weights, and a basis of the face; of rows of unit length."""
+    """Separated rows, a direction, dual variables and a basis of the face, for unit rows."""
     q, z, rest, parts = np.zeros(len(Z)), np.zeros(Z.shape[1]), ~equality, list[Array]()
     N = null_space(Z[equality])
     for method in (_hinge, _hinge, program):
@@ -271,7 +272,7 @@ def faces(Z: Array, equality: Array) -> tuple[Array, Array, Array, Array]:
             inside = null_space(T[over])
             N, w = N @ inside, inside.T @ w
         z, rest[rest] = N @ w, ~over
-    for part in parts:  # balanced on the face of those before: by changes in proportion to these
+    for part in parts:  # A'q = 0 holds on the previous face: correct in proportion to these
         change = _balancing(Z, part, np.where(equality, 1.0, q))
         most = np.abs(change[q > 0] / q[q > 0]).max(initial=0.0)
         q = q + (part + change) / max(1.0, 2 * most)
@@ -288,7 +289,7 @@ def null_space(T: Array) -> Array:
 
 
 def _balancing(Z: Array, q: Array, by: Array) -> Array:
-    """The least changes, in units of ``by``, with which weights balance."""
+    """The least changes of q, in units of ``by``, for which ``Z'q = 0``."""
     some, out = np.flatnonzero(by), np.zeros(len(q))
     D = Z[some] * by[some, None]
     out[some] = by[some] * np.linalg.lstsq(D.T, -(Z.T @ q), rcond=1e-11)[0]
@@ -296,9 +297,9 @@ def _balancing(Z: Array, q: Array, by: Array) -> Array:
 
 
 def _hinge(T: Any) -> tuple[Array, Array]:
-    """Least squares of max(0, 1 - T w) by Newton's method: w, and these.
+    """Minimise ``|max(0, 1 - T w)|^2`` by Newton's method: w, and the slack.
 
-    At a minimum they balance: ``T' slack = 0``. If all margins are positive before, slack is 0.
+    At a minimum, ``T' slack = 0``. If all margins become positive before, the slack is 0.
     """
     (n, k), m = T.shape, np.zeros(T.shape[0])
     w = np.zeros(k)
@@ -318,13 +319,13 @@ def _hinge(T: Any) -> tuple[Array, Array]:
             step = np.linalg.solve(H + 1e-13 * np.trace(H) * np.eye(k), g)
         move, t = T @ step, 1.0
         while t > 1e-6 and np.maximum(1.0 - m - t * move, 0.0) @ move < 0:
-            t *= 0.5  # beyond the minimum on this line
+            t *= 0.5  # beyond the minimum along this line
         w, m = w + t * step, m + t * move
     return w, slack
 
 
 def program(T: Any, E: Any = None) -> tuple[Array, Array]:
-    """A direction and prices of the program: first those of T, then those of equalities."""
+    """A direction, and the dual variables of T and of the equalities."""
     (n, k), m = T.shape, 0 if E is None else E.shape[0]
     found = linprog(
         np.repeat([0.0, -1.0], [k, n]),
@@ -343,7 +344,7 @@ def program(T: Any, E: Any = None) -> tuple[Array, Array]:
 
 # ---- many sparse columns
 
-VECTORS = 16  # of a null space, at most
+VECTORS = 16  # largest dimension of a null space
 
 
 def _split_sparse(design: Design, at: Array, A: Any) -> Split:
@@ -357,9 +358,9 @@ def _split_sparse(design: Design, at: Array, A: Any) -> Split:
     w, q, over = np.zeros(len(used)), np.zeros(len(at)), equality
     if not equality.any():
         w, q = _hinge(S)
-        if np.linalg.norm(S.T @ q) > TINY * np.sqrt(len(at)):  # it has not converged
+        if np.linalg.norm(S.T @ q) > TINY * np.sqrt(len(at)):  # not converged
             w, q = 0.0 * w, 0.0 * q
-        over = q > 1e-3  # far above what may be left of those that are separated
+        over = q > 1e-3  # far above the residual q of separated rows
     if not over.all() and (over.any() or not w.any()):
         w, prices = program(S[~over], S[over])
         more = np.zeros(len(at))
@@ -392,7 +393,7 @@ def _split_sparse(design: Design, at: Array, A: Any) -> Split:
 def null_vectors(S: Any, beyond: Array | None = None) -> tuple[Array, bool]:
     """Orthonormal vectors of the null space of rows, and whether they span it.
 
-    If there are many numbers, some random ones at most. With ``beyond``, those orthogonal to these.
+    For large matrices, only some random ones. With ``beyond``, those orthogonal to it.
     """
     d, rng = S.shape[1], np.random.default_rng(0)
     if max(S.shape) * d <= DENSE:
@@ -414,7 +415,7 @@ def null_vectors(S: Any, beyond: Array | None = None) -> tuple[Array, bool]:
 
 
 def _last_independent(V: Array) -> Array:
-    """As many coordinates as there are vectors, the last ones in which these are independent."""
+    """The last k coordinates in which k vectors are linearly independent."""
     Q, chosen = np.zeros((0, V.shape[1])), list[int]()
     for j in range(len(V))[::-1]:
         v = V[j] - Q.T @ (Q @ V[j])

@@ -1,10 +1,10 @@
-"""Proofs: the answer, in floats with error bounds or in integers; signs; the check of a report.
+"""Proofs of a split, in floats with error bounds or in integers; signs; the check of a report.
 
 A direction that is positive on the separated rows and 0 on all others proves that they are
-separated; weights that balance, positive on rows that span the others, that these are not
-(Albert and Anderson). The face, all directions that are 0 on these, says which coefficients are
-infinite. Nothing in ``prove`` depends on how any of it was found, so reports are checked by it,
-from the data alone.
+separated. Dual variables q with ``A'q = 0``, positive on rows that span the others, prove that
+these overlap (Albert and Anderson). Coefficients that are not 0 on the face, the directions that
+are 0 on all overlapping rows, are infinite. ``prove`` does not depend on the solver, so reports are
+checked by it, from the data alone.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from marginsvm.separation import families, program
 from marginsvm.separation.families import EXACT, UNIDENTIFIED, Design, dense
 from marginsvm.separation.program import TINY, Split, multiplied
 
-WRITTEN = 2**22  # numbers of rows that are written out: 32 MB
-MANY = 200  # columns that are combinations of others: to prove that takes too long
-MOST_SIGNS = 100  # coefficients whose signs are looked for, one by one
-SIMPLEX = 4000  # numbers of rows that the simplex method in integers may decide
+WRITTEN = 2**22  # entries of rows converted to dense: 32 MB
+MANY = 200  # largest number of dependent columns to prove
+MOST_SIGNS = 100  # largest number of coefficients whose signs are decided one by one
+SIMPLEX = 4000  # largest number of entries for the simplex method in integers
 _UP_TO_ROUNDING = "This holds up to the rounding of X; of its numbers as they are, {}."
 
 
@@ -40,9 +40,9 @@ class Face(NamedTuple):
     kept : ndarray of int
         Columns: all others are combinations of those before them.
     vectors : ndarray of int, shape (k, n_kept)
-        They span it.
+        A basis.
     free : ndarray of int, shape (k,)
-        Places that a vector has to itself.
+        For each vector, a coordinate in which all others are 0.
     """
 
     n_columns: int
@@ -52,11 +52,11 @@ class Face(NamedTuple):
 
     @property
     def is_all(self) -> bool:
-        """Whether no row overlaps: directions need no integers."""
+        """Whether no row overlaps, so that any direction is in the face."""
         return len(self.free) == len(self.kept)
 
     def near(self, direction: tuple[Array, Array]) -> Array:
-        """The vector of the face that has the values of a direction in free places: integers."""
+        """The vector of the face with a direction's values in the free coordinates: integers."""
         values = []
         for row, j in zip(self.vectors, self.free.tolist(), strict=True):
             high, low = (Fraction(float(part[self.kept[j]])) for part in direction)
@@ -71,7 +71,7 @@ class Face(NamedTuple):
 
 
 def in_floats(v: Array, kept: Array, n_columns: int) -> tuple[Array, Array]:
-    """Integers over the largest of them, some of all columns: floats, and what these miss."""
+    """Integers divided by the largest one, with zeros in other columns: floats and remainders."""
     top = max(map(abs, v.tolist()), default=0) or 1
     values, out = [Fraction(x, top) for x in v.tolist()], np.zeros((2, n_columns))
     for part in out:
@@ -81,10 +81,10 @@ def in_floats(v: Array, kept: Array, n_columns: int) -> tuple[Array, Array]:
 
 
 class Answer(NamedTuple):
-    """A split, its face if that is proved, and what is known.
+    """A split, its face if proved, and what is proved.
 
-    ``reason`` says why nothing is known, or what holds up to rounding only; or it is empty.
-    ``separable``: whether all rows are separated.
+    ``reason``: why it is undecided, or what holds up to rounding only, or empty. ``separable``:
+    whether all rows are separated.
     """
 
     found: Split
@@ -111,7 +111,7 @@ def answer(design: Design) -> Answer:
         if face is not None and (every or not flaw):
             return _decided(design, found, face, flaw and _UP_TO_ROUNDING.format(flaw))
         if n * d > EXACT or (face is None and design.rounded.any()):
-            # What rounding may have done is not to decide.
+            # A result that rounding may have changed is not final.
             doubt = flaw_in_floats(design, found)
             if doubt:
                 return Answer(found, None, f"{doubt}.", undecided=True)
@@ -134,10 +134,10 @@ def _decided(design: Design, found: Split, face: Face | None, reason: str) -> An
 
 
 def prove(design: Design, found: Split) -> tuple[str, Face | None]:
-    """Whether a split holds without rounding, for the numbers as they are printed.
+    """Prove a split without rounding, for X as printed.
 
-    What is not proved, or an empty string; and the face. With a face, the former is only that
-    columns are combinations of others: all else holds without these.
+    Returns the unproved part, or an empty string; and the face. With a face, only the dependence of
+    columns is unproved: all else holds without these columns.
     """
     some = ~found.separated[found.at]
     some &= (found.weights > 0) | design.equality[found.at]
@@ -161,7 +161,7 @@ def prove(design: Design, found: Split) -> tuple[str, Face | None]:
 def _holds_in_floats(design: Design, found: Split, at: Array, q: Array) -> bool:
     """Whether floats prove that all rows are separated, or none, and that columns are independent.
 
-    Both hold whatever the errors of these floats are.
+    Error bounds make both rigorous.
     """
     kept, k, every, unit = found.kept, len(found.kept), found.separated.all(), design.reach
     rows = found.at[:: len(found.at) // (4 * k + 1) + 1] if every else at
@@ -184,7 +184,7 @@ def _holds_in_floats(design: Design, found: Split, at: Array, q: Array) -> bool:
 def _in_integers(
     design: Design, found: Split, at: Array, q: Array, rest: Array
 ) -> tuple[str, Face | None]:
-    """The same, of rows of both kinds, and of columns that are combinations of others."""
+    """``prove`` in integers: for rows of both kinds, and dependent columns."""
     kept, separated, equality = found.kept, found.separated, design.equality[at]
     M, d = design.integers(np.arange(design.shape[0])), design.shape[1]
     flaw = f"column {rest[0]} is not identified only up to rounding" if len(rest) else ""
@@ -215,7 +215,7 @@ def _in_integers(
 
 
 def _are_sums(M: Array, found: Split, rest: Array) -> bool:
-    """Whether columns are combinations of those before them, in all rows."""
+    """Whether columns are linear combinations of those before them, in all rows."""
     used = np.union1d(found.kept, rest)
     M, own, before = M[:, used], np.searchsorted(used, rest), np.searchsorted(used, found.kept)
     (F, e), near = exact.floats(M[found.at], 0), np.zeros((len(used), len(rest)))
@@ -228,7 +228,7 @@ def _are_sums(M: Array, found: Split, rest: Array) -> bool:
 
 
 def _both_ways(A: Array, equality: Array, q: Array) -> tuple[Array, Array]:
-    """Rows whose weights are positive: an equality is two opposite ones."""
+    """Rows with q > 0: an equality is split into two opposite rows."""
     top, free = np.abs(q).max(initial=0.0) or 1.0, q[equality]
     weights = [q[~equality], top + np.maximum(free, 0.0), top + np.maximum(-free, 0.0)]
     return np.concatenate([A[~equality], A[equality], -A[equality]]), np.concatenate(weights)
@@ -237,9 +237,9 @@ def _both_ways(A: Array, equality: Array, q: Array) -> tuple[Array, Array]:
 def not_positive(
     design: Design, some: Array, w: tuple[Array, Array], face: Face | None = None
 ) -> tuple[Array, Array]:
-    """Rows, of a mask, that a direction is not proved to be positive on, and its signs.
+    """Rows of a mask on which a direction is not proved to be positive, and its signs.
 
-    It is the direction of the face that is near; without a face, it is what it is.
+    The direction is replaced by the nearest one of the face, if that is known.
     """
     high, d = w[0], design.shape[1]
     signs, at, v = np.sign(high), np.flatnonzero(some), None
@@ -263,16 +263,16 @@ def not_positive(
 
 
 def balances(design: Design, found: Split) -> bool:
-    """Whether the weights balance up to rounding."""
+    """Whether ``A'q = 0`` up to rounding."""
     some = found.weights != 0
     q, A = found.weights[some], design.rows(found.at[some])
     return bool((np.abs(A.T @ q) <= 1e-9 * design.reach * np.abs(q).sum()).all())
 
 
 def flaw_in_floats(design: Design, found: Split) -> str:
-    """What is wrong with a split beyond rounding; an empty string: nothing.
+    """An error of a split beyond rounding, or an empty string.
 
-    Lengths of 1e-9 of those of the terms count as 0, and rows are combinations up to 1e-7.
+    Residuals of 1e-9 relative to the terms count as 0, and rows are dependent up to 1e-7.
     """
     w, kept, unit = found.direction[0], found.kept, design.reach
     m, size = design.margins(w[:, None])[:, 0], float(unit @ np.abs(w))
@@ -298,10 +298,10 @@ def flaw_in_floats(design: Design, found: Split) -> str:
 
 
 def _by_simplex(design: Design) -> Split | None:
-    """The split of few rows in integers (Bland).
+    """The split of few rows by the simplex method in integers (Bland's rule).
 
-    Rows sum to the negative of a combination of all rows, or some of them are positive in a
-    direction that no row forbids: then the others are asked again.
+    Either the sum of the rows is minus a non-negative combination of all rows, or some of them are
+    positive in a direction of the cone; then the others are solved again.
     """
     (n, d), equality = design.shape, design.equality
     every, out, q = np.arange(n), Split.of_nothing(n, d), np.zeros(n)
@@ -324,7 +324,7 @@ def _by_simplex(design: Design) -> Split | None:
             break
         m = M @ v
         positive = (m > 0) & ~equality
-        w = w + v * Fraction(1, int(m.max()))  # so that none drowns in the others
+        w = w + v * Fraction(1, int(m.max()))  # so that none is lost in the sum
         out.separated, left = out.separated | positive, left & ~positive
     out.at, out.kept, out.weights = every, kept, np.where(out.separated, 0.0, q)
     out.direction = in_floats(w, kept, d)
@@ -335,12 +335,12 @@ def _by_simplex(design: Design) -> Split | None:
 
 
 def statuses(design: Design, found: Split, face: Face | None) -> tuple[list[str], list[int]]:
-    """The status of each column, and columns whose sign is not decided.
+    """The status of each column, and columns whose sign is undecided.
 
     A coefficient is finite exactly if all directions of the face are 0 in it. Else it has one sign
-    in the whole cone exactly if its unit vector, or the negative of it, is on the face a
-    nonnegative combination of separated rows (Farkas' lemma); and either, if directions of the cone
-    show both. Without a face that is known exactly, signs hold up to rounding.
+    in the whole cone exactly if its unit vector, or minus it, is on the face a non-negative
+    combination of separated rows (Farkas' lemma). It has either sign if two directions of the cone
+    have both. Without an exact face, signs hold up to rounding.
     """
     out = np.full(design.shape[1], UNIDENTIFIED, dtype=object)
     out[found.kept] = families.FINITE
@@ -350,7 +350,7 @@ def statuses(design: Design, found: Split, face: Face | None) -> tuple[list[str]
     if not infinite:
         return out.tolist(), []
     if exactly is not None and not found.face[infinite].any(axis=1).all():
-        found = replace(found, face=exactly)  # floats did not tell it from 0
+        found = replace(found, face=exactly)  # in floats, indistinguishable from 0
     cone = Cone(design, found, face if design.is_whole else None)
     known, few = cone.signs(found.direction), found.spanned and len(infinite) <= MOST_SIGNS
     seen = np.zeros(len(out), int) if known is None else known.astype(int)
@@ -363,7 +363,7 @@ def statuses(design: Design, found: Split, face: Face | None) -> tuple[list[str]
 class Cone:
     """The directions ``w = F c`` of a face that are positive on all separated rows, ``T c > 0``.
 
-    T has some of these, of unit length; the ``lengths`` are what they had.
+    T holds some of these rows, scaled to unit length; ``lengths`` are their norms before.
     """
 
     def __init__(self, design: Design, found: Split, face: Face | None) -> None:
@@ -373,7 +373,7 @@ class Cone:
         self.look_at(every if few else np.intersect1d(found.at, every))
 
     def look_at(self, at: Array) -> None:
-        """Take some of the separated rows, in coordinates in which they are round."""
+        """Set T to some of the separated rows, in well-conditioned coordinates."""
         self.at, A, F, unit = at, self.design.rows(at), self.found.face, self.design.reach
         T, size = np.asarray(A @ F), np.abs(A) @ np.abs(F)
         if (np.abs(T).max(axis=1) < program.CLEAR * size.max(axis=1)).any() and A.shape[
@@ -389,7 +389,7 @@ class Cone:
         self.z /= np.sqrt(self.z @ self.z)
 
     def signs(self, w: tuple[Array, Array]) -> Array | None:
-        """The signs of a direction that is in the cone; if it is not, rows that say so join T."""
+        """The signs of a direction of the cone; if it is outside, violated rows join T."""
         bad, signs = not_positive(self.design, self.found.separated, w, self.face)
         new = np.setdiff1d(bad, self.at)[: 4 * len(self.z)]
         if len(new):
@@ -402,7 +402,7 @@ class Cone:
     def sign(self, j: int, seen: int) -> int | None:
         """1 or -1 if a column has this sign in the whole cone; 0: either; None: unknown.
 
-        ``seen`` is the sign that a direction of the cone has; 0: none is known.
+        ``seen`` is the sign in a known direction of the cone; 0: none is known.
         """
         known = {seen} - {0}
         for sign in (seen or 1, -(seen or 1)):
@@ -431,7 +431,7 @@ class Cone:
         return 0
 
     def sign_of_a_row(self, j: int) -> int | None:
-        """The sign that a single row determines; None: none does."""
+        """The sign implied by a single row; None: no row implies it."""
         line = self.F[j] / np.sqrt(self.F[j] @ self.F[j])
         along = self.T @ line
         for sign in (1, -1):
@@ -449,7 +449,7 @@ class Cone:
         return exact.multiplied(M, face.vectors[:, used].T), face.vectors[:, place]
 
     def is_sum(self, sign: int, j: int, q: Array) -> bool:
-        """Whether weights near these make rows sum to a unit vector, exactly if the face is."""
+        """Whether some q nearby has ``T'q`` equal to a unit vector, exactly if the face is."""
         for least in (1e-9, 0.0) if self.face is not None else ():
             some = np.flatnonzero(q > least * q.max())
             M, line = self.on_face(self.at[some], j)
@@ -460,9 +460,9 @@ class Cone:
 
 
 def least_rest(T: Array, unit: Array) -> tuple[Array, Array]:
-    """Weights q >= 0 with ``T'q = unit``, or the least rest: a direction of no positive row.
+    """Non-negative least squares for ``T'q = unit`` by an active set: q, and the residual.
 
-    By a working set of rows.
+    No row is positive on the residual.
     """
     k, q = T.shape[1], np.zeros(len(T))
     rows = np.argsort(-(T @ unit), kind="stable")[: 4 * k]
@@ -483,13 +483,13 @@ def least_rest(T: Array, unit: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class SeparabilityCheck:
-    """What :func:`~marginsvm.check_separability_proof` found; true if the report holds.
+    """Result of :func:`~marginsvm.check_separability_proof`; true if the report holds.
 
     Attributes
     ----------
     valid : bool
     reason : str
-        What is wrong or not proved, or an empty string.
+        The error or the unproved part, or an empty string.
     exact : bool
         Whether nothing was rounded.
 
@@ -517,11 +517,10 @@ def check_separability_proof(
 ) -> SeparabilityCheck:
     """Check the report of :func:`marginsvm.check_separability` from the data alone.
 
-    The report holds if its ``direction`` is strictly on the right side of the rows that it calls
-    separated, and on the boundary for all others; if its ``overlap_weights`` are positive on some
-    of the others, with ``A^T q = 0``, and all others are combinations of these; and if the
-    coefficients that it calls infinite are those that some direction on that boundary changes.
-    The first shows that these rows are separated, the second that no others are.
+    The report holds if three conditions do. Its ``direction`` is positive on the separated rows,
+    and 0 on all others: this proves separation. Its ``overlap_weights`` q satisfy ``A^T q = 0``,
+    and are positive on rows that span all others: this proves overlap. The infinite coefficients
+    are those that are not 0 in all directions that are 0 on the overlapping rows.
 
     Parameters
     ----------
@@ -533,15 +532,14 @@ def check_separability_proof(
     sample_weight : array-like of shape (n_samples,), default=None
         As given there.
     exact : bool, default=False
-        Accept no rounding: a direction and weights near those of the report are proved to exist
-        that do all of this exactly, for the numbers of X as they are printed; so are the signs of
-        infinite coefficients, and that columns that are called not identified are combinations of
-        those before them.
+        Accept no rounding: prove that a direction and q near those of the report satisfy all of
+        this exactly, for the numbers of X as printed; also prove the signs of infinite
+        coefficients, and that columns called not identified are combinations of those before them.
 
     Returns
     -------
     SeparabilityCheck
-        True if the report holds, else with what is wrong or not proved.
+        True if the report holds, else with a reason.
 
     Raises
     ------
@@ -550,8 +548,8 @@ def check_separability_proof(
 
     Notes
     -----
-    Without ``exact``, where a proof would take too long, lengths of up to 1e-9 of those of the
-    terms that are added count as 0, and rows may be combinations of others up to 1e-7.
+    Without ``exact``, where a proof would take too long, sums of up to 1e-9 relative to their terms
+    count as 0, and rows may be combinations of others up to 1e-7.
 
     References
     ----------
@@ -615,7 +613,7 @@ def _flaw_of_pairs(report: Any, met: families.Met) -> str:
 def _claim(
     report: Any, kind: families.Family, design: Design, separated: Array, status: Array
 ) -> Split:
-    """The report's direction and weights, of all rows or, of many, those with weight and some."""
+    """The report's direction and q as a Split; of many rows, those with q > 0 and a sample."""
     (n, d), w, reach = design.shape, np.zeros(design.shape[1]), design.reach
     some, q = np.ones(n, bool), np.zeros(n)
     if n * d > EXACT / 2:

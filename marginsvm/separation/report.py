@@ -1,4 +1,4 @@
-"""The report: what separates what, and what follows for the estimate."""
+"""The separation report, and its consequences for the estimate."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from marginsvm.separation.program import identified
 from marginsvm.separation.proof import answer, in_floats, statuses
 
 _WIDTH = 96  # characters of a line
-_LISTED = 20  # lines of the table, and examples that are named
+_LISTED = 20  # largest number of lines of the table, and of named examples
 
 
 class Coefficient(NamedTuple):
@@ -45,58 +45,57 @@ class Coefficient(NamedTuple):
 class Separability:
     """Result of :func:`check_separability`.
 
-    Beside the attributes, ``separated`` is a mask of the examples that are predicted perfectly, and
-    ``estimate_exists`` says whether the maximum-likelihood estimate is finite. The coefficients
-    are computed when they are first read.
+    Further, ``separated`` is a mask of the perfectly predicted examples, and ``estimate_exists``
+    tells whether the maximum-likelihood estimate is finite. The coefficients are computed on first
+    access.
 
     Attributes
     ----------
     kind : {"complete", "quasi-complete", "overlap", "undecided"}
         Complete: some direction has all rows strictly on the right side. Quasi-complete: some
         direction has some rows strictly on the right side, and none on the wrong side. Overlap:
-        no direction has. A row is an example or, with more than two classes, an example held
+        there is no such direction. A row is an example or, with more than two classes, an example
         against another class. Columns that are not identified are left out.
     separated_rows : ndarray of shape (n_samples, 1) or (n_samples, n_classes), bool
         The rows that are strictly on the right side. More than two classes: whether the class is
-        ruled out for the example. Ordinal: of shape (n_samples, 2), whether it is certain that the
-        outcome is no higher, and no lower (of the highest and the lowest category, both or none).
-        Rankings: each item against the next, and then against those not ranked. Cox's regression
-        and choices: whether an event, or a choice, rules out others at risk, or alternatives.
+        ruled out for the example. Ordinal: of shape (n_samples, 2), whether higher, and lower,
+        outcomes are ruled out (in the highest and the lowest category, both or neither). Rankings:
+        each item against the next, then against unranked ones. Cox's regression and choices:
+        whether an event, or a choice, rules out others at risk, or alternatives.
     exact : bool
         Whether kind, rows and finite coefficients are proved without rounding, for the numbers of
-        X as they are printed.
+        X as printed.
     separable : bool or None
-        Whether all rows are separated; None if neither is proved.
+        Whether all rows are separated; None: undecided.
     direction : Direction or None
-        ``coef`` and ``intercept`` for which exactly these rows are strictly on the right side, and
-        all others have the value 0. Ordinal: ``intercept`` are the thresholds. None if nothing is
-        separated.
+        ``coef`` and ``intercept`` for which exactly the separated rows are positive, and all others
+        are 0. Ordinal: ``intercept`` holds the thresholds. None if no row is separated.
     coefficients : tuple of Coefficient
         Name and status of each coefficient: ``finite``, ``+inf``, ``-inf``, ``inf`` (of either
-        sign, but for those that ``reason`` says are not decided) or ``not
-        identified`` (its column is a combination of those before it). More than two classes:
-        against the first class. Ordinal: thresholds first, named "a|b". Pairs: strengths of items
-        against the first; an item that no chain of comparisons connects to it is not identified.
+        sign, unless ``reason`` names it as undecided) or ``not identified`` (its column is a
+        combination of those before it). More than two classes: relative to the first class.
+        Ordinal: thresholds first, named "a|b". Pairs: strengths relative to the first item; items
+        that no chain of comparisons connects to it are not identified.
     overlap_weights : csr_array or None
-        The proof that no other rows are separated: weights on the rows with ``A^T q = 0`` up to
-        rounding, positive on so many that all rows that are not separated are combinations of
-        these (of any sign where an example must be fitted exactly). Its places are those of
-        ``separated_rows`` or, of Cox's regression and choices, pairs of a winner and a rival. None
-        if separation is complete; pairs: a draw or a win back is the proof.
+        The dual certificate that no other rows are separated: q with ``A^T q = 0`` up to rounding,
+        positive on rows that span all overlapping ones (of any sign where an example must be fitted
+        exactly). Its shape is that of ``separated_rows``; Cox's regression and choices: indexed by
+        winner and rival. None if separation is complete, and for pairs, where a cycle of wins and
+        draws is the proof.
     reason : str
-        Why the kind is undecided, or what is true up to rounding only; or an empty string.
+        Why the kind is undecided, or what holds up to rounding only; or an empty string.
     nearly_collinear : tuple of str
-        Columns that R would leave out as combinations of those before them, up to 1e-11 of their
-        length: as their numbers are, they are none, and have a coefficient here.
+        Columns that R would leave out, as their residual on those before them is below 1e-11 of
+        their length: here they are independent, and have a coefficient.
     family : str
     fit_intercept : bool
         As asked.
     used : ndarray of shape (n_samples,), bool
-        Examples that count: those of positive weight, and with trials.
+        Examples used: those of positive weight, and with trials.
     pairs : ndarray of shape (n_pairs,), bool
-        Cox's regression and choices: the pairs that are separated, among those that were needed.
+        Cox's regression and choices: which of the compared pairs are separated.
     tail : ndarray or None
-        What floats miss of the direction, where margins are as thin as that.
+        Low part of the direction in double-double arithmetic, where margins are very small.
     given : mapping
         All arguments but X, for the remainder.
 
@@ -128,7 +127,7 @@ class Separability:
     given: Mapping[str, Any] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
-        """All that it says, with what is made when it is first read."""
+        """The state, with the coefficients computed."""
         return vars(self) | {f.name: getattr(self, f.name) for f in fields(self)}
 
     @property
@@ -137,11 +136,11 @@ class Separability:
 
     @property
     def separated(self) -> Array:
-        """Examples that are predicted perfectly as the estimate goes to infinity: a mask.
+        """Mask of the examples that are predicted perfectly as the estimate goes to infinity.
 
-        All of their rows are separated. False for examples that must be fitted exactly, and for
-        those of weight 0. Cox's regression, and choices: those whose event, or choice, rules out
-        some others at risk, or alternatives.
+        All their rows are separated. False for examples that must be fitted exactly, and for those
+        of weight 0. Cox's regression and choices: whether the event, or choice, rules out others at
+        risk, or alternatives.
         """
         return self._family.separated(self.separated_rows)
 
@@ -149,13 +148,13 @@ class Separability:
     def estimate_exists(self) -> bool | None:
         """Whether the maximum-likelihood estimate is finite, in the identified coefficients.
 
-        It is where the examples overlap, and only then. None: undecided, be it in the last digits.
+        It is finite if and only if the examples overlap. None: undecided, possibly by rounding.
         """
         known = self.kind != UNDECIDED and self.separable is not None
         return self.kind == families.OVERLAP if known else None
 
     def remainder(self, X: Any) -> Any:
-        """What to fit for the finite coefficients: their limits, as the others go to infinity.
+        """The regression whose estimate gives the finite coefficients (their limits).
 
         Parameters
         ----------
@@ -165,13 +164,12 @@ class Separability:
         Returns
         -------
         Remainder or ndarray of bool, shape (n_samples, n_classes)
-            ``rows`` and ``columns`` of X: fit ``X[rows][:, columns]``. The coefficients that the
-            report calls finite are the same there. Multinomial: the classes that are still
-            possible for each example, whose probabilities alone are to sum to 1; all features
-            stay. Ordinal: ``rows``, the ``lower`` and ``upper`` category that each outcome is still
-            known to be between, and ``columns``. Pairs: a mask of comparisons; of rankings, what
-            is left of them. Cox's regression: ``strata``, to be fitted with all examples, and
-            ``columns``.
+            ``rows`` and ``columns`` of X: fit ``X[rows][:, columns]``; the finite coefficients are
+            the same there. Multinomial: the classes that remain possible for each example, whose
+            probabilities sum to 1; all features stay. Ordinal: ``rows``, the ``lower`` and
+            ``upper`` bound on each outcome's category, and ``columns``. Pairs: a mask of
+            comparisons, or the remaining rankings. Cox's regression: ``strata``, to be fitted with
+            all examples, and ``columns``.
 
         Raises
         ------
@@ -230,7 +228,7 @@ class Separability:
         return "\n".join([*texts, *table, *[more] * (0 < len(table) < left)])
 
     def _texts(self) -> list[str]:
-        """What was found, and what to do."""
+        """Findings, and advice."""
         if self.kind == UNDECIDED:
             return [f"Undecided: {self.reason}"]
         noun, named, sure = self._family.noun, _listed(self._infinite()), self.estimate_exists
@@ -275,7 +273,7 @@ class Separability:
 
     @property
     def sentence(self) -> str:
-        """What to write in a paper; empty if the estimate exists, or the report is undecided."""
+        """A sentence for a paper; empty if the estimate exists, or the report is undecided."""
         if self.estimate_exists is not False:
             return ""
         named, n = self._infinite(), int(self.separated.sum())
@@ -310,46 +308,45 @@ def check_separability(
     groups: Any = None,
     feature_names: Any = None,
 ) -> Separability:
-    """Find out what is separated in a regression, with proofs: whether its estimate exists.
+    """Detect separation in a regression, with proofs: whether its estimate exists.
 
-    It says whether classes can be separated, and why a regression of classes, counts, times or
+    It tells whether classes are separable, and why a regression of classes, counts, times or
     comparisons did not converge. Such a regression has a finite maximum-likelihood estimate exactly
-    if the data overlaps. Under complete separation, a combination of the features tells all
-    examples apart. Under quasi-complete separation, it tells some of them apart, and is 0 for the
-    others. In both cases some coefficients are infinite. The units of the features do not matter.
+    if the data overlaps. Under complete separation, a combination of the features predicts all
+    examples perfectly. Under quasi-complete separation, it predicts some of them perfectly, and is
+    0 for the others. In both cases some coefficients are infinite. The units of the features do not
+    matter.
 
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        The examples. Pairs: two columns, of items that are compared; or rankings, a list of
-        sequences that begin with the best item, and may end with a set of those that were not
-        ranked. Or a fitted model of statsmodels (Logit, Probit, MNLogit, Poisson,
-        NegativeBinomial, GLM, OrderedModel, ConditionalLogit, PHReg) or CoxPHFitter of lifelines:
-        then this is all that is given, but for ``y``, the frame that lifelines has fitted.
+        The examples. Pairs: two columns with the compared items; or rankings, a list of sequences
+        from the best item on, which may end with a set of unranked items. Or a fitted model, alone:
+        of statsmodels (Logit, Probit, MNLogit, Poisson, NegativeBinomial, GLM, OrderedModel,
+        ConditionalLogit, PHReg), or CoxPHFitter of lifelines with its data frame as ``y``.
     y : array-like of shape (n_samples,) or (n_samples, 2), default=None
         Class labels; or counts of successes and failures, as two columns; or counts
         (``family="poisson"`` or ``"negative_binomial"``). Cox: time and event (1 or 0), or a
-        structured array of both, as of scikit-survival. Conditional: 1 for alternatives that were
-        chosen, and 0 for the others. Ordinal: labels in their order, or a categorical of pandas
-        that has an order. Pairs: 1 if the first item wins, 0 if the second does, 0.5 for a draw;
-        None for rankings.
+        structured array of both, as in scikit-survival. Conditional: 1 for chosen alternatives, 0
+        for the others. Ordinal: sortable labels, or an ordered categorical of pandas. Pairs: 1 if
+        the first item wins, 0 if the second does, 0.5 for a draw; None for rankings.
     family : {"binomial", "multinomial", "ordinal", "poisson", "negative_binomial", "cox", \
             "conditional", "pairs"}, default=None
         The regression. None: binomial for two classes and for two columns of counts, and
-        multinomial for more classes, which have a linear score each.
+        multinomial for more classes.
     fit_intercept : bool, default=True
         Whether the regression has an intercept. Ordinal regressions have thresholds instead, and
         Cox's, choices and pairs have none.
     sample_weight : array-like of shape (n_samples,), default=None
-        Examples of weight 0 are left out. Other weights change nothing.
+        Examples of weight 0 are left out. Other weights have no influence.
     offset : array-like of shape (n_samples,), default=None
-        Of the linear predictor, which may have one (exposures of counts): it changes nothing.
+        Offset of the linear predictor (log exposures of counts): it has no influence.
     strata : array-like of shape (n_samples,) or (n_samples, n_strata), default=None
         Cox: labels of strata, of one kind or several.
     entry : array-like of shape (n_samples,), default=None
-        Cox: times from which on examples are at risk (late entry, or the beginning of a period).
+        Cox: entry times (late entry, or the start of a period at risk).
     groups : array-like of shape (n_samples,), default=None
-        Conditional: the group that an alternative is of.
+        Conditional: the group of each alternative.
     feature_names : sequence of str, default=None
         Names in the report. None: those of the columns of X, or x0, x1, and so on.
 
@@ -365,7 +362,7 @@ def check_separability(
 
     See Also
     --------
-    marginsvm.PerceptronVonNeumann : The method of a paper for complete separation.
+    marginsvm.PerceptronVonNeumann : A paper's algorithm for complete separation.
 
     References
     ----------
@@ -391,7 +388,7 @@ def check_separability(
     >>> check_separability(X[50:], y[50:]).kind
     'overlap'
 
-    Only some flowers are told apart by a feature that is 0 for all others:
+    A feature that is non-zero only for some examples of one class:
 
     >>> import numpy as np
     >>> mark = np.where(np.arange(100) < 10, 1.0, 0.0)
@@ -461,7 +458,7 @@ def _of_rows(kind: Family, data: Data) -> dict[str, Any]:
         return tuple(map(Coefficient, design.names, each)), text
 
     w, low = found.direction
-    if face is not None and not face.is_all:  # the very direction that is proved
+    if face is not None and not face.is_all:  # the proved direction itself
         w, low = in_floats(face.near(found.direction), face.kept, len(w))
     unit = np.ldexp(design.unit, -np.frexp(np.abs(w * design.reach).max(initial=0.0))[1])
     high = w * unit
