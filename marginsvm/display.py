@@ -419,7 +419,7 @@ class SeparationDisplay:
     def _draw_examples(self, ax: Any) -> None:
         X, y = np.asarray(self.X, dtype=float), np.asarray(self.y)
         if X.ndim != 2 or X.shape[1] != 2:
-            raise ValueError(f"a picture of examples takes two features, but X is {X.shape}")
+            raise ValueError(f"a plot of examples needs two features, but X is {X.shape}")
         y = y[:, 0] if y.ndim == 2 else y
         for c in np.unique(y):
             ax.plot(*X[y == c].T, "o", ms=5, alpha=0.7, label=str(c))

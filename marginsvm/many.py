@@ -367,8 +367,8 @@ class Problems:
         B = max(lengths.values(), default=1)
         if B == 0 or any(length not in (1, B) for length in lengths.values()):
             raise ValueError(
-                f"X, y, columns and rows are taken together, one of each for a problem, but come "
-                f"in numbers of {lengths}: give as many of each, or one for all"
+                "X, y, columns and rows are given for different numbers of problems, "
+                f"{lengths}: give each per problem, or once for all"
             )
         self.labels, codes = np.unique(y, return_inverse=True)
         self.X, self.codes = np.ascontiguousarray(X).reshape(-1, n, d), codes.reshape(-1, n)
@@ -475,7 +475,7 @@ def _indices(given: Any, size: int, name: str, B: int) -> list[Array]:
         except IndexError as error:
             raise ValueError(f"{name}[{i}] cannot be used: {error}") from error
         if chosen.ndim != 1 or not chosen.size:
-            raise ValueError(f"{name}[{i}] has to be a list, but chooses shape {chosen.shape}")
+            raise ValueError(f"{name}[{i}] must be one list, but chooses shape {chosen.shape}")
         found.append(chosen)
     return found * (B // len(found))
 

@@ -214,11 +214,11 @@ class Certificate(Bounds):
         """
         if self.feasible is False and self.reading == "norm":
             return (
-                "proved that no predictor fits: weights near certificate_.weights have a "
-                "combination of examples that is exactly zero, and a positive gain."
+                "proved that no predictor fits (Farkas): some weights q near certificate_.weights "
+                "have A'q = 0 exactly and target'q > 0."
             )
         if self.status == "no_margin":
-            known = f"every {quantity(self.nu)} is negligible beside the radius of the data"
+            known = f"every {quantity(self.nu)} is negligible relative to the radius of the data"
             if self.feasible is False:
                 known = _OVERLAP[self.one_class]
             return f"proved that {known} (certificate_.weights is the proof)."

@@ -245,7 +245,7 @@ class _Check:
         holds = self.holds()
         if not _is_one_of(claim.status, holds):
             known = ", ".join([*holds, *NO_CLAIM])
-            yield f"the status is {claim.status!r}, which is none of {known}"
+            yield f"the status is {claim.status!r}, not one of {known}"
         elif not holds[claim.status]:
             yield (
                 f"the status is {claim.status!r}, but the bounds are {claim.lower!r} and "
@@ -256,7 +256,7 @@ class _Check:
         """Errors in ``separable``, which regressors call ``feasible``."""
         name, known = ("feasible", "separable")[self.reading == "margin"], self.claim.feasible
         if not any(known is word for word in (True, False, None)):
-            yield f"{name} is {known!r}, which is none of True, False and None"
+            yield f"{name} is {known!r}, not True, False or None"
         elif known is not None:
             yield from self.wrong_existence(known)
 
@@ -282,9 +282,9 @@ class _Check:
             share = largest_multiple(part.qp, alpha)
             nu = float(share / caps.sum()) if share < inf else 0.0
         if nu is None and found is not None:
-            yield f"nu_ is {found!r}, but slack does not cost its size"
+            yield f"nu_ is {found!r}, but the loss is not the hinge loss"
         elif nu is not None and not (isinstance(found, float) and abs(found - nu) <= NU_RTOL * nu):
-            yield f"nu_ is {found!r}, but the weights say {nu!r}"
+            yield f"nu_ is {found!r}, but the weights give {nu!r}"
 
     def wrong_offset(self) -> Iterator[str]:
         """Errors in ``offset_`` of outlier detectors: at most a fraction nu lies below it."""
@@ -294,7 +294,7 @@ class _Check:
         offset: Any = getattr(estimator, "offset_", None)
         intercept: Any = getattr(estimator, "intercept_", None)
         if not (isinstance(offset, float) and np.isfinite(offset)):
-            yield f"offset_ is {offset!r}, which is no number"
+            yield f"offset_ is {offset!r}, not a number"
         elif not np.array_equal(intercept, [-offset]):
             yield f"intercept_ is {intercept!r}, not minus offset_, {offset!r}"
         else:
@@ -357,7 +357,7 @@ class _OfMargins(_Check):
         if known and not self.primals[0].separation > 0:
             yield "separable is True, but the predictor does not separate the classes"
         elif not known and not self.refuted():
-            yield "separable is False, but no exact weights near these are known to prove it"
+            yield "separable is False, but no exact proof is found near the weights"
 
 
 class _OfNorms(_Check):
@@ -383,7 +383,7 @@ class _OfNorms(_Check):
             "widened_bound does not hold",
         )
         if infeasible and not proved:
-            text = "no exact weights near these are known to prove that nothing fits"
+            text = "no exact proof of infeasibility is found near the weights"
             self.reasons.append(text)
             self.excess = inf
         if isinstance(self.estimator, StatesObjectives):
@@ -464,7 +464,7 @@ class _OfNorms(_Check):
 
     def wrong_existence(self, known: bool) -> Iterator[str]:
         if not (self.claim.violation == 0.0 if known else self.claim.lower == inf):
-            yield f"feasible is {known!r}, which the bounds do not say"
+            yield f"feasible is {known!r}, which the bounds do not imply"
 
 
 def _is_number(claimed: Any) -> bool:

@@ -170,7 +170,7 @@ def _refuse_others(estimator: Any) -> None:
     """Refuse estimators whose problem the format does not cover."""
     if is_regressor(estimator) and not hasattr(estimator, "objective_"):
         raise ValueError(
-            f"{type(estimator).__name__} has no objectives: of regressors, only proofs of "
+            f"{type(estimator).__name__} has no objectives: among regressors, only proofs of "
             "MaxMarginRegressor can be saved"
         )
     stated = {"kernel": SHOWN, "p": (2.0,), "normalize": (False,), "monotonic_cst": (None,)}
@@ -264,7 +264,7 @@ def _weights(found: Reading) -> Weights:
     """The certificate's alpha, made exactly feasible."""
     table = found.table(found.estimator.certificate_.weights)
     if table is None:
-        raise ValueError("the weights of the certificate are none")
+        raise ValueError("the weights of the certificate are invalid")
     places = zip(*(x.tolist() for x in np.nonzero(table)), strict=True)
     q = {(i, j): Fraction(float(table[i, j])) for i, j in places}
     if found.regression:
@@ -337,8 +337,8 @@ def _add(
             weight -= step
     if weight > 0:
         raise ValueError(
-            "the weights of the certificate cannot be made to balance without exceeding their "
-            "upper bounds: fit with another nu"
+            "the weights of the certificate cannot satisfy F'alpha = 0 within their upper bounds: "
+            "fit with another nu"
         )
 
 

@@ -285,7 +285,7 @@ class Reading:
         width = numbers.array(np.atleast_1d(getattr(self.estimator, "epsilon_", 0.0)))
         k = low.shape[1]
         if self.w.shape[0] != k or (spec.nu is not None and len(width) != k):
-            raise ValueError(f"{type(self.estimator).__name__} has not as many outputs as y")
+            raise ValueError(f"{type(self.estimator).__name__} and y differ in their outputs")
         joint = self.p != 2.0 and k > 1
         self.parts = []
         for o in [slice(0, k)] if joint else [slice(o, o + 1) for o in range(k)]:

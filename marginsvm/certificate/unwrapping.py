@@ -61,8 +61,8 @@ def _advice(estimator: Any) -> str:
     """Advice on what to pass instead of an unsupported estimator."""
     if hasattr(estimator, "estimators_"):
         return (
-            "it holds several estimators, each fitted to examples and labels of its own; pass one "
-            "of estimators_ with those"
+            "it holds several estimators, each with its own training data; pass one of estimators_ "
+            "with its data"
         )
     return (
         "pass a fitted estimator of marginsvm, a pipeline that ends in one, or a search over these "

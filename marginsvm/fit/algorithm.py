@@ -66,7 +66,7 @@ class Requirements:
         """
         if not self.by_passes:
             raise ValueError(
-                f"{name} moves from example to example and needs them in memory: use fit, or "
+                f"{name} visits single examples and needs them in memory: use fit, or "
                 "MaxMarginClassifier or MomentumMarginClassifier for blocks"
             )
 
@@ -295,8 +295,8 @@ class Algorithm(ABC):
             norm = problem.norm(candidate.vector)
             if not isfinite(norm):
                 raise ValueError(
-                    f"{type(self).__name__} diverged in round {before.n_iter + 1}: its vectors are "
-                    "too long for float64; choose a smaller step, if it has one, or scale X"
+                    f"{type(self).__name__} diverged in round {before.n_iter + 1}: its vectors "
+                    "overflow float64; choose a smaller step size, if it has one, or scale X"
                 )
             if candidate.fallback:
                 found["fallback"] = candidate

@@ -133,8 +133,8 @@ def refuse_what_cannot_fit(qp: QuadraticProgram) -> None:
     if qp.codes is not None:
         sizes += f" and {k} classes"
         advice = (
-            "sklearn.multiclass.OneVsRestClassifier(MaxMarginClassifier(...)) solves for one class "
-            f"at a time, in a part of it ({k} times less), with a certificate for each class"
+            "sklearn.multiclass.OneVsRestClassifier(MaxMarginClassifier(...)) solves one class at "
+            f"a time with {k} times less memory, and gives a certificate for each class"
         )
     raise MemoryError(
         f"a joint fit of {sizes} takes {needed / 1e9:.0f} GB besides X, and this machine has "
