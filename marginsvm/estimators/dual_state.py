@@ -340,7 +340,7 @@ class DualStateMixin(StatesMargin, PredictorMixin, FitsBlocks, DualState, Classi
             model = f"The model is {bounds.words}. " if bounds is not None and bounds.words else ""
             if self.separable_ is False:
                 return f"{model}{softer}."
-            text = "Whether a thinner margin separates the classes is not known"
+            text = "Whether a smaller margin separates the classes is not known"
             if not kernel:
                 text += ": check_separability may decide it, and features in similar units help"
             return f"{text}. {model}{softer}."
@@ -350,14 +350,14 @@ class DualStateMixin(StatesMargin, PredictorMixin, FitsBlocks, DualState, Classi
         hidden = of_rounds <= max(self.tol, ROUNDING_SHARE * self.gap_)
         if not (hidden or stalled):
             if nu is not None:
-                return "Increase max_iter, or choose a larger nu, which takes fewer rounds."
+                return "Increase max_iter, or choose a larger nu, for fewer iterations."
             if spec.is_soft:
-                return "Increase max_iter, or choose a smaller C, which takes fewer rounds."
+                return "Increase max_iter, or choose a smaller C, for fewer iterations."
             overlap = self.margin_ <= 0 and has_C
             return "Increase max_iter" + ", or set C < inf if the classes overlap" * overlap + "."
         single = problem.precision == np.float32
         wider = f"Pass {'the kernel matrix' if spec.kernel == 'precomputed' else 'X'} as float64."
-        in_vain = "More rounds do not help: rounding in float"
+        in_vain = "More iterations do not help: rounding in float"
         if hidden and single and (kernel or not stalled):
             return f"{in_vain}32 hides the rest. {wider}"
         if single and kernel:

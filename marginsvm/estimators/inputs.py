@@ -124,9 +124,9 @@ def place_of_training(estimator: Any, spec: ProblemSpec, X: Any) -> Device:
     what = f"{name}: X is {_words(X, place)}"
     if not estimator._algorithm().requires.by_passes:
         raise TypeError(
-            f"{name} moves from example to example in compiled loops and needs them in NumPy, but "
+            f"{name} has compiled loops over single examples and needs them in NumPy, but "
             f"X is {_words(X, place)}: {CONVERT}, or use MaxMarginClassifier or "
-            "MomentumMarginClassifier, whose passes run where X is"
+            "MomentumMarginClassifier, which compute on the device of X"
         )
     if callable(spec.kernel):
         raise TypeError(
@@ -197,8 +197,8 @@ def validated(
     """
     if spec.monotonic_cst is not None and spec.kernel != "linear":
         raise ValueError(
-            "monotonic_cst is about coefficients of features, which a model with "
-            f"kernel={spec.kernel!r} has not: use kernel='linear', or monotonic_cst=None"
+            "monotonic_cst constrains the coefficients of features, which a model with "
+            f"kernel={spec.kernel!r} does not have: use kernel='linear', or monotonic_cst=None"
         )
     objects = as_objects(spec.kernel, X)
     if objects is not None:

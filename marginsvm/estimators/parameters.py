@@ -177,7 +177,7 @@ def _written(value: Any) -> str:
 
 
 KERNELS = {*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"}
-# What a schedule of steps or of momentum may be: a name, a number or a function of the round;
+# A schedule of steps or of momentum: a name, a number or a function of the round;
 # or None, for no momentum.
 STEP = (StrOptions(set(STEPS)), Interval(Real, 0.0, None, closed="neither"), callable)
 MOMENTUM = (StrOptions(set(MOMENTA)), Interval(Real, 0.0, 1.0, closed="both"), callable, None)

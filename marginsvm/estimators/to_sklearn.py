@@ -38,7 +38,7 @@ def classifier(estimator: Any) -> Any:
         return _linear(model, estimator, classes_=estimator.classes_)
     if n_classes > 2:
         raise ValueError(
-            "SVC holds every pair of classes against each other, and has no predictor of "
+            "SVC has a predictor for each pair of classes (one-vs-one), and none of "
             f"{n_classes} classes with a kernel: only two classes can be converted"
         )
     model = SVC(C=spec.C, kernel="precomputed", class_weight=spec.class_weight)

@@ -170,7 +170,7 @@ class RowLayout(NamedTuple):
 
     One type for dense, CSR and Gram matrices, so that one compiled loop serves all. Rows
     have flat indices into the margins: i for two classes, else ``i k + j`` (example i
-    held against class j).
+    against class j).
 
     Attributes
     ----------
@@ -338,8 +338,8 @@ class KernelMatrixAdapter(ABC):
             short = 0.0 < entry < 1 / LARGEST_NORM
         if short or not longest < LARGEST_NORM**2:
             raise ValueError(
-                f"the squared norms of the examples (and 1 / 2C) come to {longest:.3g}, with which "
-                f"float64 cannot compute: scale X to entries between {1 / LARGEST_NORM:g} and "
+                f"the squared norms of the examples (and 1 / 2C) come to {longest:.3g}, outside "
+                f"the range of float64: scale X to entries between {1 / LARGEST_NORM:g} and "
                 f"{LARGEST_NORM:g}, and C with the inverse of their squares"
             )
         self._take_units(examples, squared, float(np.sqrt(longest)) or unit or 1.0)
@@ -358,7 +358,7 @@ class KernelMatrixAdapter(ABC):
             ridge = 0.5 / C / self.radius / (weights * self.radius)
             self.ridge = np.broadcast_to(self.rows.per_example(ridge), self.rows.shape)
 
-    # What differs between features and kernels.
+    # Implemented for features and for kernels.
 
     @property
     @abstractmethod

@@ -33,7 +33,7 @@ the examples; k is 1 but for several classes. In these units the longest example
 
 =====================  =========================================================================
 ``n, d, sparse``       numbers of examples and features (None with a kernel); whether CSR
-``radius``             what the user's units were divided by
+``radius``             norm of the longest example in the user's units
 ``scores(w)``          products with all examples, of shape (n, k), in float64
 ``combine(V)``         ``V'X`` for coefficients V of shape (n, k)
 ``inner(w, u)``        inner product of two such vectors
@@ -42,7 +42,7 @@ the examples; k is 1 but for several classes. In these units the longest example
 ``columns(i)``         inner products of the examples i with all
 ``take(i)``            some of the examples, as an object of the same kind
 ``rows(i)``            features of some examples; of CSR without the mean
-``mean``               what scores, combine and gram subtract from each x, or None
+``mean``               subtracted from each x by scores, combine and gram; or None
 ``second_moments(v)``  ``sum_i v_i (x_i, 1)(x_i, 1)'``, of shape (d + 1, d + 1)
 =====================  =========================================================================
 

@@ -525,7 +525,7 @@ def _of_group(margins: Array, upper: Array, mass: float, mu: float) -> _Group:
     share = others / float(e[k:].sum())
     q = np.empty(len(m))
     q[order] = np.append(c[:k], np.minimum(share * e[k:], c[k:]))
-    if mu == 0.0:  # the middle, where the worst have the mass without a part of another row
+    if mu == 0.0:  # the midpoint, where the mass ends at a row's upper bound
         rounding, first, end = len(m) * UNIT * mass, last, last
         if left[last] <= rounding and last > 0:
             first = last - 1

@@ -1,13 +1,13 @@
 """Labels or targets as rows: the multiclass reduction.
 
-A row is an example of some class ``c`` held against another class ``j``: its margin is the
-difference of the two scores. It belongs to the *group* ``(c, j)``. An unpenalised intercept is an
-offset ``beta[c]`` for each class, which shifts all the margins of a group by
-``beta[c] - beta[j]``. So everything about intercepts is computed from k x k tables with one entry
-for each group. Without an unpenalised intercept there is a single group, and tables are 1 x 1.
+A row is a pair of an example, of class ``c``, and another class ``j``: its margin is the difference
+of the two scores. It belongs to the *group* ``(c, j)``. An unpenalised intercept is an offset
+``beta[c]`` for each class, which shifts all margins of a group by ``beta[c] - beta[j]``. So
+intercepts are computed from k x k tables with one entry for each group. Without an unpenalised
+intercept there is a single group, and tables are 1 x 1.
 
-Two classes have one row for each example, of which there are two groups; examples of one class, and
-the targets of a regression, are rows themselves.
+With two classes, each example has one row, and there are two groups. With one class, and in
+regressions, rows are the examples themselves.
 """
 
 from __future__ import annotations
