@@ -158,7 +158,7 @@ class Reading:
     examples : Design, ExactFeatures or KernelMatrix
     codes : ndarray or None
     shape : tuple of int
-        Shape of the published weights.
+        Shape of attributes with one value per output: () or (n_outputs,).
     low, high : ndarray of shape (n, n_outputs), or None
         Ends of the intervals, as floats; without epsilon.
     """
@@ -305,7 +305,7 @@ class Reading:
 
     @property
     def radius(self) -> Any:
-        """Factor by which the examples were divided."""
+        """Scale by which the examples are divided."""
         return self.examples.radius
 
     def table(self, weights: Any) -> Array | None:

@@ -70,7 +70,7 @@ def _published(
 
 
 def best_offsets(problem: KernelMatrixAdapter, margins: Array) -> Array:
-    """Class offsets that maximise the margin, or the objective, of these margins."""
+    """Class offsets that are optimal for these margins under the problem's loss."""
     if problem.upper is not None:
         return softmax.below(problem.upper).respond(problem.rows, margins, 0.0).offsets
     return problem.rows.best_offsets(problem.rows.group_min(margins))

@@ -110,7 +110,8 @@ def active_set(
 def first_rows(rows: Rows) -> tuple[Array, int]:
     """First working set: the rows with the smallest margins for w = difference of class means.
 
-    All rows if they are few, or with slack if d > n. Also returns the least number of rows to add.
+    All rows if they are few, or with slack if d > n. Also returns the size aimed at, which is also
+    the number of rows that may always join in an iteration.
     """
     qp = rows.qp
     least = max(FIRST, FIRST_OF_PAIR * qp.k * (qp.k - 1))

@@ -221,7 +221,7 @@ def _best_of_example(i, q, own, cap, ridge, mean, alpha, F, b, excess, c, new, o
 
 @part
 def _take(row, own, mass, new, alpha, F, price, b, excess):
-    """Replace the variables of an example, and update the scores."""
+    """Replace the variables of an example, and update scores, intercepts and excess."""
     before = alpha.sum()
     for j in range(len(alpha)):
         t = mass - before if j == own else alpha[j] - new[j]
