@@ -234,7 +234,7 @@ def solved(
         confirmed, left = fit.progress.confirmed, stopping.max_iter - fit.progress.n_iter
         again = not (fit.status or qp.by_margins) and found.gap <= fit.tol and left > 0
         if again and confirmed is not None:
-            # rounding of scores is costly at the ends of a hard tube: shrink it by twice that
+            # rounding of scores is costly at the ends of a tube: shrink it by twice that
             published = confirmed.proofs[part].predictor
             b = published.f[: qp.n_intercepts] if qp.intercept else np.zeros(1)
             values = qp.differences(qp.examples.scores(published.w) + b)

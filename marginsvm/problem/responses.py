@@ -329,8 +329,8 @@ class Euclidean(Response):
             H[1:, 1:] = np.diag(out + into) - table - table.T + out.sum()  # offsets of mean 0
             return H
 
-        # Start where q sums to 1 or more: with all entries active or, with sample weights of many
-        # magnitudes, at the level at which q would sum to 1 without the maximum with 0.
+        # Start at the larger of two levels at which q sums to 1 or more: the entry of the largest t
+        # alone is 1 or more; or all entries would sum to 1 without the maximum with 0.
         low = rows.group_min(-t)
         beta, real = rows.best_offsets(low), np.isfinite(t)
         left = (t - rows.expand(differences(beta)))[real]
