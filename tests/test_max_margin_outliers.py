@@ -327,7 +327,7 @@ def test_a_false_offset_is_found(rng):
     detector.intercept_ = np.array([-detector.offset_])
     assert "of the weight is below" in check_certificate(detector, X).reason
     detector.offset_ = np.nan
-    assert "no number" in check_certificate(detector, X).reason
+    assert "not a number" in check_certificate(detector, X).reason
 
 
 @pytest.mark.parametrize("params", [*KERNELS, {"kernel": "laplacian"}, {"kernel": rbf_kernel}])

@@ -158,5 +158,5 @@ def test_signs_that_do_not_fit_are_refused(rng, cst):
     X, y = rng.standard_normal((9, 3)), rng.standard_normal(9)
     with pytest.raises(ValueError, match="monotonic_cst"):
         MaxMarginRegressor(monotonic_cst=cst).fit(X, y)
-    with pytest.raises(ValueError, match="about coefficients of features"):
+    with pytest.raises(ValueError, match="constrains the coefficients of features"):
         MaxMarginRegressor(kernel="rbf", monotonic_cst=[1, 0, 0]).fit(X, y)
