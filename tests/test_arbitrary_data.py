@@ -429,10 +429,10 @@ def test_bounds_hold_in_rationals(seeds):
             assert not HOSTILE["wrong"](*found), seed
 
 
-@pytest.mark.parametrize("start", [0, pytest.param(10_000, marks=pytest.mark.slow)])
-def test_what_is_accepted_is_true(start):
+@pytest.mark.parametrize("seeds", [range(60), slow(range(60, 100)), slow(range(10_000, 11_000))])
+def test_what_is_accepted_is_true(seeds):
     told = accepted = 0
-    for seed in range(start, start + (100 if start == 0 else 1000)):
+    for seed in seeds:
         found = fitted(seed)
         if found is None or getattr(found[0], "kernel", "linear") not in ("linear", "precomputed"):
             continue

@@ -189,6 +189,7 @@ def test_separation_ends_a_fit():
     assert check_certificate(clf, X, y)
 
 
+@pytest.mark.slow
 def test_more_classes_than_interior_points_can_hold():
     X = np.random.default_rng(0).standard_normal((700, 600))
     y = np.arange(700) % 5

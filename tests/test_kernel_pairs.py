@@ -121,7 +121,7 @@ def test_bounds_of_other_examples_are_not_taken_over(rng):
         clf.fit(3.0 * X, y)
 
 
-@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("k", [2, slow(3)])
 @pytest.mark.parametrize("offset", [0.0, 1e9])
 def test_kernels_that_float32_cannot_hold_end(k, offset, rng):
     """Of rank one in float64, with negative eigenvalues in float32; or above its numbers."""
@@ -144,7 +144,7 @@ def test_rounds_mend_what_float32_has_rounded(rng):
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-@pytest.mark.parametrize("k", [2, 5])
+@pytest.mark.parametrize("k", [2, slow(5)])
 @pytest.mark.parametrize("gamma", [1e-8, slow(1e-10)])
 def test_rounds_that_diverge_leave_a_fit_to_other_methods(k, loss, gamma, rng):
     """In float32 all values of the kernel are 1, but for rounding: some have no best weights."""

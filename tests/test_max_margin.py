@@ -160,7 +160,7 @@ def test_one_example_of_a_class_among_many(rng):
     np.testing.assert_allclose(clf.margin_, best_margin(X, np.arange(3000) == 17), rtol=1e-5)
 
 
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("form", [pytest.param(np.asarray, marks=pytest.mark.slow), sp.csr_array])
 @pytest.mark.filterwarnings("ignore:The number of unique classes is greater")  # scikit-learn's
 def test_as_many_classes_as_examples(form, rng):
     """Systems of the rows with weight would cost more than to go on without them."""

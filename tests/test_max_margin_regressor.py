@@ -585,7 +585,13 @@ def test_a_share_needs_memory_for_features_alone(rng, monkeypatch):
         MaxMarginRegressor(nu=0.5).fit(X, y)
 
 
-@pytest.mark.parametrize("tube", [{"nu": 0.1}, {"nu": 0.5}, {"epsilon": 0.5}])
+@pytest.mark.parametrize(
+    "tube",
+    [
+        {"nu": 0.1},
+        *(pytest.param(t, marks=pytest.mark.slow) for t in ({"nu": 0.5}, {"epsilon": 0.5})),
+    ],
+)
 def test_a_large_price_of_slack_on_a_kernel_of_low_rank(tube):
     """Weights are 1e8 times what their combination is: the predictor has few coefficients."""
     rng = np.random.default_rng(1)

@@ -283,6 +283,7 @@ def test_c_is_advised_where_it_is_not_set(C, advised):
     assert MomentumMarginClassifier(C=1.0).fit(X, y).status_ == "certified"
 
 
+@pytest.mark.slow
 def test_a_precomputed_kernel_in_float32_is_named():
     X, y = versicolor_and_virginica()
     K = X @ X.T
