@@ -11,7 +11,6 @@ best margin, with momentum and without, and the scores of all values of C.
 import pickle
 
 import matplotlib.pyplot as plt
-from sklearn.base import clone
 from sklearn.datasets import load_wine
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
@@ -58,10 +57,10 @@ print(f"chosen C: {chosen.C_:.3g}, accuracy {chosen.best_score_:.3f}")
 
 # %%
 # Left, the margin of the best predictor so far (lines) and the bound that no predictor exceeds
-# (dashed), after each iteration; without momentum, to a gap of 0.5. Right, the accuracy of each
-# C on held-out examples.
+# (dashed), after each iteration; without momentum it takes twenty times as many. Right, the
+# accuracy of each C on held-out examples.
 fig, (bounds, scores) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
-plain = clone(clf).set_params(momentum=None, tol=0.5).fit(Z, y)
+plain = MomentumMarginClassifier(C=0.01, momentum=None).fit(Z, y)
 for name, fit in {"momentum": model[-1], "no momentum": plain}.items():
     MarginPathDisplay.from_estimator(fit, x="n_iter", ax=bounds, name=name)
 bounds.axhline(exact.margin_, color="0.4", lw=0.8, ls=":")
