@@ -349,6 +349,9 @@ def test_an_open_question_stays_open(rng):
     assert partly.estimate_exists is None
     assert partly.sentence == ""
     assert "does not exist, up to rounding" in repr(partly)
+    counts = check_separability(X, rng.poisson(1.0, 400), family="poisson")
+    assert (counts.kind, counts.separable) == ("overlap", False)  # counts above 0 are equalities
+    assert counts.estimate_exists is None
 
 
 @pytest.mark.parametrize("name", [pytest.param("tng_basehock", marks=pytest.mark.slow), "arcene"])

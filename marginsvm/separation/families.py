@@ -124,6 +124,12 @@ def kind_of(separated: Array) -> str:
     return OVERLAP if not separated.any() else COMPLETE if separated.all() else QUASI
 
 
+def completed(separated: Array, rows: Array) -> Array:
+    """A table in which entries without a row are true where all rows of the example are."""
+    every = rows.any(axis=1, keepdims=True) & (separated >= rows)
+    return np.asarray(separated | np.all(every, axis=1, keepdims=True))
+
+
 class TooLargeError(Exception):
     """Too many rows."""
 
@@ -475,9 +481,7 @@ class Ordinal(Family):
         out, known = np.zeros((2, design.data.n, 2), bool)
         at = design.example, design.column
         out[at], known[at] = separated, True
-        return out | np.all(
-            known.any(axis=1, keepdims=True) & (out >= known), axis=1, keepdims=True
-        )
+        return completed(out, known)
 
     def remainder(self, report: Any, data: Data, identified: Any) -> OutcomeBounds:
         design, separated = self.rows(data), report.separated_rows

@@ -119,7 +119,7 @@ def split(design: Design, everything: bool = False) -> Split:
             return found
         chosen[missing[:size]] = True
         size += size // 2
-    raise ProgramError("other rows forbid what a sample of them says, again and again")
+    raise ProgramError(f"{ROUNDS} samples of the rows did not decide the others")
 
 
 def _missing(design: Design, found: Split, chosen: Array) -> Array:
@@ -337,7 +337,7 @@ def program(T: Any, E: Any = None) -> tuple[Array, Array]:
         options={**TOLERANCES, "time_limit": 100.0},
     )
     if found.x is None:
-        raise ProgramError("the linear program has not ended")
+        raise ProgramError("the linear program was not solved in time")
     prices = -found.ineqlin.marginals
     return found.x[:k], np.append(prices, found.eqlin.marginals) if m else prices
 

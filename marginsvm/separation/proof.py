@@ -376,9 +376,8 @@ class Cone:
         """Set T to some of the separated rows, in well-conditioned coordinates."""
         self.at, A, F, unit = at, self.design.rows(at), self.found.face, self.design.reach
         T, size = np.asarray(A @ F), np.abs(A) @ np.abs(F)
-        if (np.abs(T).max(axis=1) < program.CLEAR * size.max(axis=1)).any() and A.shape[
-            0
-        ] * F.size <= 1e7:
+        cancelled = np.abs(T).max(axis=1) < program.CLEAR * size.max(axis=1)
+        if cancelled.any() and len(at) * F.size <= 1e7:
             T = multiplied(dense(A), F)[0]
         top = np.maximum(np.abs(T).max(axis=1), 1e-300)
         T, C = program.coordinates(T / top[:, None])

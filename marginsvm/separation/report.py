@@ -150,8 +150,7 @@ class Separability:
 
         It is finite if and only if the examples overlap. None: undecided, possibly by rounding.
         """
-        known = self.kind != UNDECIDED and self.separable is not None
-        return self.kind == families.OVERLAP if known else None
+        return self.kind == families.OVERLAP if self.exact or self.separable else None
 
     def remainder(self, X: Any) -> Any:
         """The regression whose estimate gives the finite coefficients (their limits).
@@ -428,7 +427,7 @@ def _of_pairs(kind: Pairs, data: Data) -> dict[str, Any]:
     separated = np.asarray(levels[met.winner] != levels[met.loser])
     table, rows = np.zeros((2, data.n, int(met.column.max()) + 1), bool)
     table[met.example, met.column], rows[met.example, met.column] = separated, True
-    table |= np.all(rows.any(axis=1, keepdims=True) & (table >= rows), axis=1, keepdims=True)
+    table = families.completed(table, rows)
     w = (levels - levels[0])[1:].astype(float)
     return {
         "kind": families.kind_of(separated),
