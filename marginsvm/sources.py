@@ -13,7 +13,6 @@ import gzip
 import os
 import zipfile
 from collections.abc import Iterable, Iterator
-from functools import cached_property
 from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -22,6 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 
+from marginsvm._cached import cached_property
 from marginsvm._typing import Array
 
 __all__ = ["ArrayBlocks", "ParquetBlocks", "SvmlightBlocks"]

@@ -147,7 +147,8 @@ def test_a_gram_matrix_is_that_of_its_kernel(form, metric, rng):
         gram.take(i).gram(np.arange(3), np.arange(3)), K[np.ix_(i, i)], **tol
     )
     np.testing.assert_allclose(gram.single_values(i) + 4.0, 9.0 * K[i], rtol=1e-4, atol=1e-4)
-    cache = gram.cache(size=40 * 8 * 6 / 2**20, batch=2)
+    gram.keep_columns(size=40 * 8 * 6 / 2**20, batch=2)
+    cache = gram.kept
     for wanted in ([1, 2, 3], [4, 5, 6], [1, 6, 39]):
         cache.fetch(np.array(wanted))
         np.testing.assert_allclose(cache.columns[cache.slot[wanted]] + 4, 9 * K[wanted], **tol)

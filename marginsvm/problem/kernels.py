@@ -534,15 +534,10 @@ class Gram:
         size = max(1, COMPUTED_BYTES // (8 * self.n))
         return (index[i : i + size] for i in range(0, len(index), size))
 
-    def cache(self, size: float, batch: int = 1, at_least: int = 1) -> ColumnCache:
-        """A cache of ``values(i)``, in their precision, of a given size (MB)."""
-        cache = ColumnCache(self.values, self.n, self.dtype, size, batch, at_least, self._K)
-        cache.passes = 1.0 / self.n
-        return cache
-
     def keep_columns(self, size: float, batch: int = 1, at_least: int = 1) -> None:
-        """Cache columns, in place of the whole matrix."""
-        self.kept = self.cache(size, batch, at_least)
+        """Cache ``values(i)`` in their precision, in place of the whole matrix; size in MB."""
+        self.kept = ColumnCache(self.values, self.n, self.dtype, size, batch, at_least, self._K)
+        self.kept.passes = 1.0 / self.n
 
     # The interface of Design.
 
