@@ -365,29 +365,32 @@ class _Solved:
             best = clone(self.stated).set_params(**changed)
             return best.fit(X, self.y, sample_weight=self.weight)
 
-    def beside_the_least(self, X: Any, cost: float, constant: float | None = None) -> Worth:
-        best = self.best(X, constant)
-        if is_regressor(best):
-            return Worth(cost, float(best.objective_bound_), float(best.objective_), False)
-        return Worth(cost, 0.5 / best.margin_bound_**2, 0.5 / best.margin_**2, False)
+
+def _objective(cost: float, best: Any) -> Worth:
+    """An objective with the certified bounds of the best fit."""
+    if is_regressor(best):
+        return Worth(cost, float(best.objective_bound_), float(best.objective_), False)
+    return Worth(cost, 0.5 / best.margin_bound_**2, 0.5 / best.margin_**2, False)
 
 
 def _judged(model: Any, one: _Solved, X: Any) -> Judged:
     """Audit one problem of the model."""
     stated = one.stated
     own = margin = separable = penalty = None
+    best: Any = None
     regression, detector = is_regressor(stated), is_outlier_detector(stated)
     loss, intercept = getattr(stated, "C", np.inf) < np.inf, getattr(stated, "fit_intercept", False)
     if loss:
-        cost = one.worth(X)[0]
-        own = one.beside_the_least(X, cost)
+        cost, best = one.worth(X)[0], one.best(X)
+        own = _objective(cost, best)
         if one.constant is not None:
             added = 0.5 * float(np.sum((stated.intercept_ / one.constant) ** 2))
-            penalty = added, one.beside_the_least(X, cost + added, one.constant)
+            penalty = added, _objective(cost + added, one.best(X, one.constant))
     if not regression:
         hard = {} if detector else {"C": np.inf}
         value = one.worth(X, **hard)[1]
-        best = one.best(X, **(hard if value > 0.0 or not loss else {}))
+        if value > 0.0 or not loss:
+            best = one.best(X, **hard)
         if value > 0.0 or detector:
             margin = Worth(value, best.margin_, best.margin_bound_, True)
         separable = best.separable_
