@@ -98,10 +98,7 @@ def imbalance(qp: QuadraticProgram, alpha: Array, numbers: Numbers) -> Any:
         parts = [signed] if qp.output is None else [signed[qp.output == o] for o in range(qp.k)]
         off = sum(abs(numbers.sums(part[:, None])[0]) for part in parts)
     else:
-        off = 0
-        for c in range(qp.k):
-            own, other = alpha[qp.codes == c].ravel(), -alpha[qp.codes != c, c]
-            off += abs(numbers.sums(np.concatenate([own, other])[:, None])[0])
+        off = sum(abs(_excess(alpha, qp.codes, c, numbers)) for c in range(qp.k))
     return off * (1 + numbers.gamma(qp.k))
 
 
@@ -465,7 +462,8 @@ def balanced(qp: QuadraticProgram, alpha: Array) -> Array:
 
 
 def _even_classes(alpha: Array, codes: Array, k: int) -> Array:
-    excess, before = np.array([_excess(alpha, codes, c) for c in range(k)]), -1
+    numbers, before = Floats(), -1
+    excess = np.array([_excess(alpha, codes, c, numbers) for c in range(k)])
     for _ in range(4 * k):
         c = int(excess.argmax())
         # a row of either class against the other: the smallest alpha have the finest digits;
@@ -484,13 +482,14 @@ def _even_classes(alpha: Array, codes: Array, k: int) -> Array:
             alpha[own[alpha[own, h].argmin()], h] -= move
         else:
             alpha[other[alpha[other, c].argmin()], c] += move
-        excess[[c, h]], before = (_excess(alpha, codes, c), _excess(alpha, codes, h)), c
+        excess[[c, h]], before = [_excess(alpha, codes, x, numbers) for x in (c, h)], c
     return alpha
 
 
-def _excess(alpha: Array, codes: Array, c: int) -> float:
+def _excess(alpha: Array, codes: Array, c: int, numbers: Numbers) -> Any:
+    """The entry of ``F'alpha`` for the intercept of a class, rounded once."""
     own, other = alpha[codes == c].ravel(), -alpha[codes != c, c]
-    return float(Floats().sums(np.concatenate([own, other])[:, None])[0])
+    return numbers.sums(np.concatenate([own, other])[:, None])[0]
 
 
 def _even(alpha: Array, sign: Array) -> Array:

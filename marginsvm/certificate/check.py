@@ -334,8 +334,7 @@ class _OfMargins(_Check):
             abs(mass - 1.0) <= SUM_TOLERANCE and abs(claim.weights.sum() - 1.0) <= SUM_TOLERANCE
         ):
             self.reasons.append("the weights are no distribution over the rows")
-        nu, share = self.estimator, getattr(claim, "nu", None)
-        nu = getattr(self.estimator, "nu", None)
+        nu, share = getattr(self.estimator, "nu", None), getattr(claim, "nu", None)
         if share != nu:
             self.reasons.append(f"the margins are those with nu={nu}, not with nu={share}")
         named = rows_in_words(self.estimator.constant_) if found.spec.normalize else "X"

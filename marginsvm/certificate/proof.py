@@ -32,6 +32,7 @@ from marginsvm.certificate.bounded import (
     norm_of,
     primal,
 )
+from marginsvm.certificate.certificate import relative_gap
 from marginsvm.certificate.exact import refuting_weights
 from marginsvm.certificate.numbers import Floats
 from marginsvm.problem.adapter import KernelMatrixAdapter
@@ -124,13 +125,11 @@ class Proof:
     def gap(self) -> float:
         """Relative gap of margins, or of objectives at the same tube width."""
         if self.qp.by_margins:
-            lower, upper = max(self.margin, 0.0), self.margin_bound
+            lower, upper = self.margin, self.margin_bound
         else:
             wide = self.primal.violation if self.qp.hard else 0.0
             lower, upper = float(self.dual.objective(wide)), float(self.primal.objective)
-        if lower >= upper:
-            return 0.0
-        return 1.0 if upper == inf else (upper - lower) / upper
+        return relative_gap(lower, upper)
 
     @property
     def weights(self) -> Array:

@@ -361,24 +361,17 @@ def _of_share(
         room[i] -= found[i, j]
     if several:
         _balance(found, codes, k, room)
-    sums = _sums(found, codes, max(k, 1))
     for c in range(max(k, 1)):
         column = (c + 1) % k if k > 2 else 0
         if balanced and k == 2:
-            _fit(found, codes, c, column, size / 2 - sums[c], room)
+            own = sum(x for (i, _), x in found.items() if codes[i] == c)
+            _fit(found, codes, c, column, size / 2 - own, room)
         else:
             free = sum((r for r, d in zip(room, codes, strict=True) if d == c), Fraction(0))
             _fit(found, codes, c, column, min(size - sum(found.values()), free), room)
     if several:
         _balance(found, codes, k, room)
     return found
-
-
-def _sums(q: Weights, codes: list[int], k: int) -> list[Fraction]:
-    sums = [Fraction(0)] * k
-    for (i, _), x in q.items():
-        sums[codes[i]] += x
-    return sums
 
 
 def _fit(

@@ -224,7 +224,7 @@ class Reading:
         squared = design.squared_dual_norms(self.p).max() + 0.5 / self.spec.C
         radius = float(np.sqrt(squared)) or 1.0
         self.examples = design.in_units(radius)
-        self.w, self.b = self.w * radius, self.b
+        self.w = self.w * radius
         if self.free:
             shifts = [exact_inner(c, mean, b) for c, b in zip(coef, self.intercept, strict=True)]
             self.b = np.array(shifts)

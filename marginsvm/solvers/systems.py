@@ -128,10 +128,9 @@ class Rows:
     def __init__(self, qp: QuadraticProgram) -> None:
         self.qp = qp
         self.ids = np.arange(int(np.prod(qp.shape)))
-        self.at = self.ids if qp.example is None else qp.example
         if qp.codes is not None:
             self.ids = np.flatnonzero(qp.codes[:, None] != np.arange(qp.k))
-            self.at = self.ids // qp.k
+        self.at = self.example_of(self.ids)
 
     def example_of(self, ids: Array) -> Array:
         """Examples of rows given by their flat indices."""
