@@ -18,6 +18,7 @@ from marginsvm.kernels import two_layer_relu_ntk
 from marginsvm.papers import adaptive_sampling
 from marginsvm.papers.adaptive_sampling import Draws, cycle_at, quantile
 from marginsvm.problem.adapter import ColumnPlan, GramAdapter
+from marginsvm.problem.kernels import ColumnCache
 from marginsvm.problem.responses import softmax
 from marginsvm.problem.rows import make_rows
 from marginsvm.schedules import theory_step
@@ -335,6 +336,37 @@ def test_same_seed_same_model_whatever_the_cache(kernel, fit_intercept, rng):
     with threadpool_limits(1):
         np.testing.assert_array_equal(model().decision_function(X), F)
     assert np.any(model(random_state=1).decision_function(X) != F)
+
+
+def test_least_recently_used_goes_first():
+    asked = []
+
+    def compute(ids):
+        asked.append(ids.tolist())
+        return np.repeat(ids[:, None], 100, 1).astype(np.float32)
+
+    cache = ColumnCache(compute, 100, np.dtype(np.float32), 3 * 400 / 2**20, 1, 2)
+    assert len(cache.columns) == 3
+    for i in (1, 2, 3, 1, 4, 2, 1):
+        cache.fetch(np.array([i]))
+        np.testing.assert_array_equal(cache.columns[cache.slot[i]], i)
+    assert asked == [[1], [2], [3], [4], [2]]  # 4 pushes out 2, not 1; 2 pushes out 3
+    for part, columns in cache.take(np.array([1, 50])):
+        np.testing.assert_array_equal(columns, np.repeat(part[:, None], 100, 1))
+    assert cache.slot[50] == -1
+
+
+def test_a_batch_is_filled_with_what_is_likely():
+    asked = []
+
+    def compute(ids):
+        asked.append(ids.tolist())
+        return np.repeat(ids[:, None], 100, 1).astype(np.float32)
+
+    cache = ColumnCache(compute, 100, np.dtype(np.float32), 1.0, 4, 2)
+    cache.fetch(np.array([7]), lambda: np.array([7, 8, 9]))
+    cache.fetch(np.array([8, 1]))
+    assert asked == [[7, 8, 9, 7], [1, 1, 1, 1]]  # the width of the product never changes
 
 
 @pytest.mark.slow

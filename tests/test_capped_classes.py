@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from helpers.battery import slow
 from helpers.claiming import changed
-from helpers.games import imbalance
+from helpers.games import imbalance, worst_mean
 from helpers.pairwise import pairwise
 from scipy.optimize import minimize
 from scipy.special import xlogy
@@ -61,15 +61,6 @@ def worst_values(clf, X, y):
     others = F.copy()
     others[own] = -np.inf
     return F[own] - others.max(axis=1)
-
-
-def share_mean(values, nu, weight=None):
-    weight = np.ones(len(values)) if weight is None else weight
-    left, total = nu * weight.sum(), 0.0
-    for i in np.argsort(values):
-        total += values[i] * min(weight[i], left)
-        left = max(left - weight[i], 0.0)
-    return total / (nu * weight.sum())
 
 
 class Oracle:
@@ -193,7 +184,7 @@ def test_fits_bracket_the_best_mean(nu, k, balanced):
         fit(clf, X, y, sample_weight=m)
         assert clf.margin_ <= best * (1 + 1e-6)
         assert clf.margin_bound_ >= best * (1 - 1e-6)
-        own = share_mean(worst_values(clf, X, y), nu, m) / np.linalg.norm(clf.coef_)
+        own = worst_mean(worst_values(clf, X, y), nu, m) / np.linalg.norm(clf.coef_)
         assert np.isclose(clf.margin_, own, rtol=1e-8)
         assert check_certificate(clf, X, y, sample_weight=m, exact=True)
         if cls is not OptimisticPerceptron:

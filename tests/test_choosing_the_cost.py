@@ -24,6 +24,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import check_param_validation
 
 import marginsvm
@@ -458,12 +459,23 @@ def test_folds_of_many_features_with_the_hinge_loss(rng):
     """Up to the examples that an error of 1e-3 may move: three of a fold, and few in all."""
     X, y = uneven(rng, n=780)
     X, Cs = np.hstack([X, 0.1 * rng.standard_normal((780, 557))]), [0.01, 0.1, 1.0]
-    clf = MaxMarginClassifierCV(Cs=Cs, cv=3, loss="hinge", refit=False).fit(X, y)
+    clf = MaxMarginClassifierCV(Cs=Cs, cv=3, loss="hinge").fit(X, y)
     assert clf.fold_gaps_.max() <= 1e-3
     models = [MaxMarginClassifier(C=C, loss="hinge", tol=1e-4) for C in Cs]
     wrong = np.abs(clf.scores_ - np.transpose([cross_val_score(m, X, y, cv=3) for m in models]))
     assert wrong.max() < 3.5 / 260
     assert wrong.mean() < 1.0 / 260
+    alone = MaxMarginClassifier(C=clf.C_, loss="hinge").fit(X, y)
+    assert (clf.margin_, clf.margin_bound_) == (alone.margin_, alone.margin_bound_)
+    np.testing.assert_array_equal(clf.decision_function(X), alone.decision_function(X))
+    assert check_certificate(clf, X, y)
+
+
+def test_folds_with_the_hinge_loss_score_as_svc_does(rng):
+    X, y = uneven(rng, n=600)
+    clf = MaxMarginClassifierCV(Cs=[0.1, 1.0], loss="hinge", refit=False).fit(X, y)
+    peers = [cross_val_score(SVC(kernel="linear", C=C, tol=1e-6), X, y) for C in clf.Cs_]
+    assert np.abs(clf.scores_ - np.transpose(peers)).max() <= 1.5 / 120
 
 
 @pytest.mark.parametrize(

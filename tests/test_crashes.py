@@ -292,7 +292,8 @@ def test_a_certified_objective_is_none_below_its_bound(seed, unit):
 
 def test_targets_of_examples_in_tiny_units(rng):
     X = rng.standard_normal((20, 3))
-    fit(MaxMarginRegressor(), 1e-200 * X, X[:, 0])
+    reg = fit(MaxMarginRegressor(), 1e-200 * X, X[:, 0])
+    assert check_certificate(reg, 1e-200 * X, X[:, 0], exact=True)
 
 
 def test_a_tube_around_all_targets_leaves_a_kernel_no_working_set(rng):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.rational import exact_rows, has_solution, is_separable
+from helpers.separation import rank as rank_of
 
 from marginsvm.certificate import exact
 
@@ -17,18 +18,7 @@ def nothing_fits(X, S, q, **given):
 
 
 def rank(M):
-    """By elimination in rationals."""
-    rows, found = [[Fraction(int(v)) for v in row] for row in M], 0
-    for j in range(len(rows[0]) if rows else 0):
-        pivot = next((i for i in range(found, len(rows)) if rows[i][j]), None)
-        if pivot is None:
-            continue
-        rows[found], rows[pivot] = rows[pivot], rows[found]
-        for i in range(found + 1, len(rows)):
-            f = rows[i][j] / rows[found][j]
-            rows[i] = [a - f * b for a, b in zip(rows[i], rows[found], strict=True)]
-        found += 1
-    return found
+    return rank_of([[Fraction(int(v)) for v in row] for row in M])
 
 
 def matrix(rng, n, d, kind):

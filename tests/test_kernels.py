@@ -146,7 +146,8 @@ def test_weights_without_bound_end_smo():
     y = [0, 1, 2, 3, 0, 2, 0, 0, 0, 3, 0, 0]
     with pytest.warns(ConvergenceWarning):
         clf = MaxMarginClassifier(kernel="precomputed", loss="hinge").fit(np.outer(x, x), y)
-    assert clf.separable_ is not True  # 4 is of two classes
+    assert (clf.status_, clf.separable_) == ("no_margin", False)  # 4 is of two classes
+    assert check_certificate(clf, np.outer(x, x), y)
 
 
 def test_examples_may_be_any_objects():

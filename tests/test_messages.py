@@ -178,7 +178,7 @@ def test_soft_margins_stop_where_rounding_hides_the_rest(rng):
     clf = MaxMarginClassifier(C=1e10, kernel="precomputed")
     text = warning_of(clf, X @ X.T, y)
     assert clf.status_ == "stalled"
-    assert clf.n_iter_ < clf.max_iter
+    assert clf.n_iter_ < 300
     assert check_certificate(clf, X @ X.T, y)
     assert text.endswith("a smaller C may be solved to the end.")
     assert MaxMarginClassifier(C=1e-4, kernel="precomputed").fit(X @ X.T, y).status_ == "certified"

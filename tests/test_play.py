@@ -1,6 +1,8 @@
 """The loop, played on a script: vectors whose bounds are known are shown to it round by round."""
 
 from dataclasses import dataclass, replace
+from importlib import import_module
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -91,12 +93,93 @@ def test_a_fit_that_goes_on_counts_from_where_it_ended():
     assert second.seconds == seconds[-1] > first.seconds > 0.0
 
 
+def test_bounds_are_confirmed_anew_in_each_round():
+    """A fit that reached its goal goes on to a smaller gap, and publishes what it finds then."""
+    data, stopping = problem(), Stopping(tol=0.5, max_iter=5)
+    first = play(SCRIPT, data, stopping)
+    assert (first.status, first.progress.n_iter) == ("certified", 2)
+    second = play(SCRIPT, data, replace(stopping, tol=0.3), resume=first.progress)
+    assert (second.status, second.progress.n_iter) == ("certified", 4)
+    np.testing.assert_allclose(first.progress.confirmed.lower, 0.5)
+    np.testing.assert_allclose(second.progress.confirmed.lower, 0.6)
+    short = replace(stopping, tol=0.01, max_iter=4)
+    third = play(SCRIPT, data, short, resume=first.progress)
+    assert third.status == "max_iter"
+    np.testing.assert_allclose(third.progress.confirmed.lower, 0.6)
+    again = play(SCRIPT, data, stopping, resume=second.progress)
+    assert (again.status, again.progress.n_iter) == ("certified", 4)
+
+
+def test_promises_that_fail_are_looked_at_again_after_a_tenth_more_rounds(monkeypatch):
+    """And after the last round in any case, which may have brought what was promised."""
+    rounds = []
+
+    def counted(algorithm, problem, progress):
+        rounds.append(progress.n_iter)
+        return confirm(algorithm, problem, progress)
+
+    monkeypatch.setattr(import_module("marginsvm.fit.play"), "confirm", counted)
+    n = 37
+    script = Script((0.5,) * n + (0.7,), (0.75,) * (n + 1), too_much=0.3)
+    outcome = play(script, problem(), Stopping(tol=0.1, max_iter=n))
+    assert rounds == [*range(1, 11), 12, 14, 16, 18, 20, 23, 26, 29, 32, 36, 37]
+    assert (outcome.status, outcome.progress.n_iter) == ("certified", n)
+
+
+class BoastsOnce(Script):
+    """Promises too much in its first round, where digits are lost."""
+
+    def candidates(self, problem, state):
+        return Script.candidates(replace(self, too_much=0.3 * (state == 1)), problem, state)
+
+
+def test_a_promise_that_failed_keeps_nothing_better_out():
+    script = BoastsOnce((0.0, 0.45, 0.6), (1.0, 0.75, 0.75))
+    outcome = play(script, problem(), Stopping(tol=0.25, max_iter=50))
+    assert (outcome.status, outcome.progress.n_iter) == ("certified", 2)
+
+
+def test_a_step_of_many_rounds_that_is_cut_short_is_played_again():
+    script = replace(SCRIPT, at_once=3)
+    short = play(script, problem(), replace(ENDLESS, max_iter=4)).progress
+    assert (short.n_iter, short.state, short.begun.n_iter, short.begun.state) == (4, 2, 3, 1)
+    full = play(script, problem(), replace(ENDLESS, max_iter=6), resume=short.begun).progress
+    assert (full.n_iter, full.state, full.begun) == (6, 2, None)
+
+
 def test_a_step_that_changes_nothing_ends_a_fit():
     still = Script((0.5, 0.5, 0.5), (0.8, 0.8, 0.8))
     outcome = play(still, problem(), Stopping(max_iter=50))
     assert (outcome.status, outcome.progress.n_iter) == ("stalled", 3)
     outcome = play(still, problem(), Stopping(max_iter=50, tol=0.4))
     assert (outcome.status, outcome.progress.n_iter) == ("certified", 1)
+
+
+WEIGHTS = np.array([1.0, 2.0])
+
+
+def of(C=1.0, nu=None, weights=WEIGHTS, loss="squared_hinge"):
+    rows = make_rows(np.array([1, 0]), 2, balanced=False, weights=weights)
+    data = LinearAdapter(np.eye(2), rows, C)
+    data = data if nu is None else data.with_share(nu)
+    return data.with_hinge_loss() if loss == "hinge" else data
+
+
+def test_another_problem_is_told_from_the_same():
+    problems = [
+        of(),
+        of(C=2.0),
+        of(C=np.inf, nu=0.5),
+        of(C=np.inf, nu=0.6),
+        of(C=np.inf),
+        of(loss="hinge"),
+        of(weights=WEIGHTS[::-1]),
+        of(weights=None),
+    ]
+    for i, first in enumerate(problems):
+        progress = play(SCRIPT, first, Stopping("rounds", max_iter=1)).progress
+        for j, second in enumerate(problems):
+            assert progress.is_of(second) == (i == j)
 
 
 def test_other_data_is_told_from_the_same():
@@ -108,6 +191,56 @@ def test_other_data_is_told_from_the_same():
     other = LinearAdapter(np.array([[1.0, 0.0], [1e-6, -1.0]]), rows)
     assert progress.agrees_with(data)
     assert not progress.agrees_with(other)
+
+
+def confirmed(lower, upper, *, separates=True, refuted=False):
+    return SimpleNamespace(lower=lower, upper=upper, separates=separates, refuted=refuted)
+
+
+STATUSES = [
+    # goal, C, lower, upper, what else is known, status
+    ("gap", np.inf, 0.9, 1.0, {}, "certified"),
+    ("gap", np.inf, 0.8, 1.0, {}, None),
+    ("gap", 1.0, 0.9, 1.0, {"separates": False}, "certified"),
+    ("separation", np.inf, 0.1, 1.0, {}, "separated"),
+    ("separation", 1.0, 0.1, 1.0, {}, "separated"),
+    ("separation", 1.0, 0.1, 1.0, {"separates": False}, None),
+    ("separation", 1.0, 0.9, 1.0, {"separates": False}, "certified"),
+    ("separation", np.inf, 0.0, 1.0, {"separates": False}, None),
+    ("gap", np.inf, 0.0, 1e-15, {"separates": False}, "no_margin"),
+    ("gap", np.inf, 0.0, 1e-15, {"separates": False, "refuted": True}, "no_margin"),
+    ("gap", np.inf, 0.0, 1e-3, {"separates": False}, None),
+    ("gap", 1.0, 0.0, 1e-15, {"separates": False}, None),
+    ("rounds", np.inf, 0.9, 0.9, {}, None),
+]
+
+
+@pytest.mark.parametrize(("goal", "C", "lower", "upper", "known", "status"), STATUSES)
+def test_each_status_has_its_proof(goal, C, lower, upper, known, status):
+    data = problem(C)
+    found = confirmed(lower, upper, **known)
+    stopping = Stopping(goal, tol=0.1 + 1e-9, negligible=1e-6)
+    assert stopping.confirmed(data, Progress(None), found) == status
+    if known.get("separates", True):
+        promised = Progress(None, lower=lower, upper=upper)
+        assert stopping.promised(data, promised) == status
+
+
+def test_a_small_bound_ends_a_fit_with_a_proof_or_at_its_end():
+    """Where no bound is negligible."""
+    data, stopping = problem(), Stopping(max_iter=50)
+    found = confirmed(0.0, 1e-15, separates=False)
+    proved = confirmed(0.0, 1e-15, separates=False, refuted=True)
+    going = Progress(None, n_iter=9, upper=1e-15)
+    assert stopping.confirmed(data, going, found) is None
+    assert stopping.confirmed(data, going, proved) == "no_margin"
+    for ended in (replace(going, settled=True), replace(going, n_iter=50)):
+        assert stopping.confirmed(data, ended, found) == "no_margin"
+
+
+def test_with_a_tolerance_of_zero_equal_bounds_end_nothing():
+    data = problem()
+    assert Stopping(tol=0.0).confirmed(data, Progress(None), confirmed(1.0, 1.0)) is None
 
 
 def test_a_best_predictor_that_does_not_separate_is_not_the_model():

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from helpers.battery import over_seeds, slow
 from helpers.claiming import changed, claim
 from helpers.estimators import fit
+from helpers.games import worst_mean
 from helpers.pairwise import pairwise
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -46,16 +47,6 @@ def data(seed, n=60, d=3, shift=0.6, share=0.4):
     y = np.where(np.arange(n) < share * n, 1, -1)
     X = rng.standard_normal((n, d)) * 2.0 ** rng.integers(-1, 2, d)
     return X + shift * y[:, None], y
-
-
-def worst_mean(values, nu, weight=None):
-    """Mean of the worst values of a share of the examples, by filling it."""
-    weight = np.ones(len(values)) if weight is None else weight
-    left, total = nu * weight.sum(), 0.0
-    for i in np.argsort(values):
-        total += values[i] * min(weight[i], left)
-        left = max(left - weight[i], 0.0)
-    return total / (nu * weight.sum())
 
 
 def robust_margin(clf, X, y, nu, weight=None):

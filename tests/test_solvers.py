@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from helpers.plain_examples import PlainExamples
 
-from marginsvm.problem.kernels import Gram
+from marginsvm.problem.kernels import Gram, Kernel
 from marginsvm.problem.quadratic_program import classification, one_class, regression
 from marginsvm.solvers.active_set import active_set, pivoting_by_products
 from marginsvm.solvers.dual_cd import dual_cd
@@ -199,6 +199,37 @@ def test_pivoting_by_products_ends_what_is_nearly_solved(name, rng):
         check(qp, qp.examples.X, solved(pivoting_by_products, qp, start=rough.alpha))
 
 
+def degenerate(rng):
+    """Programs whose data have something special."""
+    X = rng.normal(size=(20, 3)) / 4
+    y = labels(rng, 20, 2)
+    X[:, 0] += 0.3 * y
+    cases = {
+        "duplicates": (np.vstack([X, X]), np.append(y, y)),
+        "zero columns": (np.column_stack([X, np.zeros((20, 2))]), y),
+        "equal columns": (np.column_stack([X, X]), y),
+        "two examples": (np.array([[0.5, 0.1, 0.0], [-0.5, 0.2, 0.1]]), np.array([1, 0])),
+        "one of a class": (X, (np.arange(20) == 3) * 1),
+        "all equal": (np.full((6, 2), 0.3), np.arange(6) % 2),
+    }
+    for name, (Z, z) in cases.items():
+        E, m = PlainExamples(Z), rng.uniform(1e-3, 1e3, len(z))
+        yield f"hinge, {name}", classification(E, z, 2, C=3.0, loss="hinge", weight=m)
+        yield f"squared, {name}", classification(E, z, 2, C=3.0, weight=m)
+        yield f"hard, {name}", classification(E, z, 2)
+
+
+DEGENERATE = [name for name, _ in degenerate(np.random.default_rng(0))]
+
+
+@pytest.mark.parametrize("name", DEGENERATE)
+@pytest.mark.parametrize("method", [interior_point, newton, active_set])
+def test_degenerate_programs_are_solved(method, name, rng):
+    qp = dict(degenerate(rng))[name]
+    if solves(method, qp):
+        check(qp, qp.examples.X, solved(method, qp))
+
+
 # SMO and dual coordinate descent, against clarabel's optima, libsvm and liblinear.
 
 
@@ -280,6 +311,50 @@ def test_smo_solves_programs_of_kernels(name, size):
             encloses(qp, found)
         else:
             check(qp, qp.examples.points, found, 1e-5)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_copies_and_zeros_of_all_classes(loss, k, rng):
+    X = np.repeat(rng.integers(-1, 2, (15, 4)) / 4.0, 4, axis=0)
+    X[::7] = 0.0
+    y = labels(rng, 60, k)
+    for C in (1e-3, 0.1, 100.0):
+        qp = classification(GivenKernel(X), y, k, C=C, loss=loss)
+        check(qp, X, solved(smo, qp), TOL)
+        qp = classification(DenseExamples(X), y, k, C=C, loss=loss)
+        found = solved(dual_cd, qp, 1e-4)
+        encloses(qp, found)
+        assert C > 1.0 or found.status == "converged"
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_coordinate_descent_goes_on_from_a_solution(rng, k):
+    X = rng.normal(size=(100, 5)) / 4.0
+    y = labels(rng, 100, k)
+    qp = classification(DenseExamples(X), y, k, C=1.0, loss="hinge")
+    first = solved(dual_cd, qp, 1e-6)
+    again = solved(dual_cd, qp, 1e-4, start=first.alpha)
+    assert again.n_iter < first.n_iter
+
+
+@pytest.mark.parametrize("size", [0.01, 100.0])
+def test_smo_works_in_any_cache(size):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 3))
+    y = (X[:, 0] + 0.5 * rng.normal(size=1500) > 0).astype(int)
+    gram = Gram(Kernel("rbf", gamma=0.1), X, cache_size=size)
+    found = solved(smo, classification(gram, y, 2, C=0.1, loss="hinge"), 1e-4)
+    assert found.status == "converged"
+
+
+@pytest.mark.parametrize("name", ["hinge", "nu", "tube", "one class", "Crammer-Singer", "hard"])
+def test_smo_goes_on_from_a_solution(rng, name):
+    qp = dict(programs(rng, 300, 5, GivenKernel))[name]
+    first = solved(smo, qp, 1e-5)
+    again = solved(smo, qp, 1e-4, start=first.alpha)
+    assert again.status == "converged"
+    assert again.n_iter < first.n_iter
 
 
 @pytest.mark.parametrize("kind", [DenseExamples, SparseExamples, GivenKernel])

@@ -14,7 +14,6 @@ import marginsvm
 from marginsvm import DualStateMixin
 from marginsvm._rounding import Extended
 from marginsvm.estimators.dual_state import DualState
-from marginsvm.estimators.training_data import training_data
 
 ESTIMATORS = [
     value
@@ -72,11 +71,6 @@ def quiet():
 def fit(estimator, *args, **kwargs):
     with quiet():
         return estimator.fit(*args, **kwargs)
-
-
-def problem_of(clf, X, y, weight=None):
-    """The problem that a classifier would play on."""
-    return training_data(clf, X, y, weight).problem(clf._algorithm().requires)
 
 
 def separable(rng, n=60, d=5, k=2, margin=0.3):

@@ -99,3 +99,13 @@ def imbalance(rows, q):
 
 def normalized(X, constant=0.0):
     return as_matrix(X).divided(constant)
+
+
+def worst_mean(values, nu, weight=None):
+    """Mean of the worst values of a share of the examples, by filling it."""
+    weight = np.ones(len(values)) if weight is None else weight
+    left, total = nu * weight.sum(), 0.0
+    for i in np.argsort(values):
+        total += values[i] * min(weight[i], left)
+        left = max(left - weight[i], 0.0)
+    return total / (nu * weight.sum())
