@@ -212,7 +212,6 @@ class MaxMarginOutlierDetector(
         -------
         ndarray of shape (n_samples,)
         """
-        check_is_fitted(self)
         refuse_foreign(type(self).__name__, X)
         return self._scores_of(X, "decision_function")
 

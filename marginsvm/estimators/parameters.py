@@ -367,6 +367,55 @@ class SignParameters:
 
 
 @with_parameters
+class TubeParameters(WarmParameters):
+    """A regressor: a tube around the targets, and an intercept.
+
+    Parameters
+    ----------
+    epsilon : float
+        Half the width of the tube ``[y - epsilon, y + epsilon]`` (units of y).
+    fit_intercept : bool
+        Whether to fit an intercept; it is not penalised.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
+        Coefficients (units of y over those of X).
+    intercept_ : ndarray of shape (1,) or (n_outputs,)
+        Intercept (units of y).
+    norm_ : float
+        Root of twice the objective of all outputs together (units of y over those of X).
+    norm_bound_ : float
+        Certified lower bound on ``norm_`` (same units). inf: proved that no predictor fits.
+    gap_ : float
+        Relative gap, from 0 to 1 (dimensionless), between ``norm_`` and the bound for predictors
+        that violate the tube by at most ``violation_`` (with ``C < inf``, all).
+    violation_ : float
+        Upper bound on the largest distance of a prediction from its tube (units of y).
+    feasible_ : bool or None
+        Whether some predictor fits the tube without slack. True: this one. False: proved that none
+        does. None: unknown.
+    status_ : str
+        ``"certified"``, ``"infeasible"``, ``"stalled"`` (exact solver), ``"max_iter"``,
+        ``"stopped"`` or ``"interrupted"``.
+    n_iter_ : int
+        Iterations.
+    certificate_ : Certificate
+        Bounds, status and the dual variables that prove them.
+    history_ : dict of ndarray
+        ``n_iter``, ``n_passes``, ``seconds``, ``norm``, ``norm_bound``, ``violation`` of each
+        iteration.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Their names, where X has names.
+    """
+
+    epsilon: float = parameter(Interval(Real, 0.0, None, closed="left"), default=0.1)
+    fit_intercept: bool = parameter("boolean", default=True)
+
+
+@with_parameters
 class NormalizeParameters(CommonParameters):
     """Whether examples are divided by their norms.
 

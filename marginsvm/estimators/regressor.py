@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from marginsvm._typing import Array
@@ -20,7 +19,7 @@ from marginsvm.estimators.parameters import (
     KernelParameters,
     ShareParameters,
     SignParameters,
-    WarmParameters,
+    TubeParameters,
     parameter,
     with_parameters,
 )
@@ -48,7 +47,6 @@ class RegressorState(StatesNorm, ScoresMixin, DualState, RegressorMixin):
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
         """
-        check_is_fitted(self)
         refuse_foreign(type(self).__name__, X)
         F = self._scores_of(X, "predict")
         return F[:, None] if F.ndim == 1 and self._is_column else F
@@ -79,7 +77,7 @@ class RegressorState(StatesNorm, ScoresMixin, DualState, RegressorMixin):
 
 @with_parameters
 class MaxMarginRegressor(
-    WarmParameters,
+    TubeParameters,
     ShareParameters,
     SignParameters,
     KernelParameters,
@@ -101,8 +99,6 @@ class MaxMarginRegressor(
         Epsilon-insensitive loss xi, as in SVR and LinearSVR, or its square.
     C : float
         Cost of slack (units of y over those of the loss; squared: dimensionless). inf: a hard tube.
-    epsilon : float
-        Half the width of the tube (units of y).
     nu : float or None
         Largest share of the examples (dimensionless) outside the tube, as in NuSVR: epsilon is then
         found, at a cost of ``C nu n epsilon`` in P. It needs ``C < inf`` and the first loss.
@@ -110,8 +106,6 @@ class MaxMarginRegressor(
         Sign of each coefficient, as in scikit-learn's trees: 1 non-negative, -1 non-positive, 0
         any; a dict gives them by feature name. Bounds are about predictors with these signs. Linear
         predictors; X becomes dense.
-    fit_intercept : bool
-        Whether to fit an intercept; it is not penalised.
     tol : float
         Relative gap of each output at which the fit ends, between the bounds on ``sqrt(2 P)``
         (dimensionless).
@@ -121,10 +115,6 @@ class MaxMarginRegressor(
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
-        Coefficients (units of y over those of X).
-    intercept_ : ndarray of shape (1,) or (n_outputs,)
-        Intercept (units of y).
     objective_ : float or ndarray of shape (n_outputs,)
         P of this predictor, for each output (units of y over those of X, squared).
     objective_bound_ : float or ndarray of shape (n_outputs,)
@@ -139,32 +129,6 @@ class MaxMarginRegressor(
     dual_coef_ : ndarray of shape (n_outputs, n_support)
         Coefficients of the support vectors. Linear: ``dual_coef_ @ X[support_]`` is ``coef_`` up to
         the gap.
-    norm_ : float
-        ``sqrt(2 P)`` of all outputs together (units of y over those of X).
-    norm_bound_ : float
-        Certified lower bound on it (same units). inf: no predictor fits.
-    gap_ : float
-        Relative gap, from 0 to 1 (dimensionless), between ``norm_`` and the bound for predictors
-        that violate the tube by at most ``violation_`` (with ``C < inf``, all).
-    violation_ : float
-        Upper bound on the largest distance of a prediction from its tube (units of y).
-    feasible_ : bool or None
-        Whether some predictor fits the tube without slack. True: this one. False: proved that none
-        does. None: unknown.
-    status_ : str
-        ``"certified"``, ``"infeasible"``, ``"stalled"``, ``"max_iter"``, ``"stopped"`` or
-        ``"interrupted"``.
-    n_iter_ : int
-        Iterations.
-    certificate_ : Certificate
-        Bounds, status and the dual variables that prove them.
-    history_ : dict of ndarray
-        ``n_iter``, ``n_passes``, ``seconds``, ``norm``, ``norm_bound``, ``violation`` of each
-        iteration.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Their names, where X has names.
 
     See Also
     --------
@@ -194,8 +158,6 @@ class MaxMarginRegressor(
         default="epsilon_insensitive",
     )
     C: float = 1.0
-    epsilon: float = parameter(Interval(Real, 0.0, None, closed="left"), default=0.1)
-    fit_intercept: bool = parameter("boolean", default=True)
     tol: float = 1e-6
     max_iter: int = 200
 

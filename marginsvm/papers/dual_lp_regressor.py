@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from marginsvm.certificate.bounded import Dual, Primal, dual
 from marginsvm.certificate.proof import FLOATS, Confirmed, prove_intervals, published, refuted
@@ -16,7 +15,7 @@ from marginsvm.estimators.parameters import (
     CostParameters,
     PNormParameters,
     RandomParameters,
-    WarmParameters,
+    TubeParameters,
     parameter,
     with_parameters,
 )
@@ -197,7 +196,7 @@ class IntervalAscent(DualLp):
 
 @with_parameters
 class DualLpRegressor(
-    WarmParameters, RandomParameters, PNormParameters, CostParameters, RegressorState, BaseEstimator
+    TubeParameters, RandomParameters, PNormParameters, CostParameters, RegressorState, BaseEstimator
 ):
     r"""Least :math:`\ell_p`-norm predictor within a tube, by accelerated dual coordinate ascent.
 
@@ -211,8 +210,6 @@ class DualLpRegressor(
         Cost of slack (dimensionless): ``1/2 |w|_p^2 + C sum(xi^2)``; p = 2: as in
         ``LinearSVR(loss="squared_epsilon_insensitive")``, with ``epsilon=0`` ``Ridge(alpha=1 / (2
         C))``. inf: predictions lie in the intervals.
-    epsilon : float
-        Half the width of the intervals (units of y).
     fit_intercept : bool
         Whether to fit an intercept. It is penalised, see ``intercept_scaling``; subtract the mean
         of targets far from 0 first.
@@ -237,35 +234,13 @@ class DualLpRegressor(
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
-        Coefficients (units of y over those of X).
     intercept_ : float or ndarray of shape (n_outputs,)
         Intercept (units of y).
     norm_ : float
         Norm of this predictor, the coefficient of the constant feature included; with ``C < inf``,
         ``sqrt(|w|_p^2 + 2 C sum(xi^2))`` (units of y over those of X).
-    norm_bound_ : float
-        Certified lower bound on it (same units). inf: proved that none fits.
-    gap_ : float
-        Relative gap, from 0 to 1 (dimensionless), between ``norm_`` and the bound for predictors
-        that violate the intervals no more than this one (with ``C < inf``, all).
-    violation_ : float
-        Upper bound on the largest distance of a prediction from its interval (units of y).
-    feasible_ : bool or None
-        Whether some predictor fits. True: this one. False: proved that none does. None: unknown.
-    status_ : str
-        ``"certified"``, ``"infeasible"``, ``"max_iter"``, ``"stopped"`` or ``"interrupted"``.
     n_iter_ : int
         Epochs.
-    certificate_ : Certificate
-        Bounds, status and the dual variables that prove them.
-    history_ : dict of ndarray
-        ``n_iter``, ``n_passes``, ``seconds``, ``norm``, ``norm_bound``, ``violation`` of each
-        epoch.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Their names, where X has names.
 
     Notes
     -----
@@ -307,8 +282,7 @@ class DualLpRegressor(
     True
     """
 
-    epsilon: float = parameter(Interval(Real, 0.0, None, closed="left"), default=0.0)
-    fit_intercept: bool = parameter("boolean", default=True)
+    epsilon: float = 0.0
     accelerated: bool = parameter("boolean", default=True)
     sampling: str = parameter(StrOptions({"permutation", "uniform"}), default="permutation")
     restart: bool = parameter("boolean", default=True)
