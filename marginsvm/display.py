@@ -10,11 +10,7 @@ from sklearn.utils._optional_dependencies import check_matplotlib_support
 from marginsvm._typing import Array
 from marginsvm.certificate.unwrapping import unwrapped
 
-LABELS = {
-    "n_iter": "rounds",
-    "n_passes": "passes over the data",
-    "seconds": "seconds",
-}
+LABELS = {"n_iter": "rounds", "n_passes": "passes over the data", "seconds": "seconds"}
 
 
 def axes_for(display: Any, ax: Any, **options: Any) -> Any:

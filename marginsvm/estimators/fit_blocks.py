@@ -98,7 +98,11 @@ def refuse_blocks(estimator: Any) -> None:
             "example with every other; use fit on what fits in memory"
         )
     check_kernel_params(spec)
-    estimator._algorithm().requires.check_blocks(type(estimator).__name__)
+    if not estimator._algorithm().requires.by_passes:
+        raise ValueError(
+            f"{type(estimator).__name__} visits single examples and needs them in memory: use fit, "
+            "or MaxMarginClassifier or MomentumMarginClassifier for blocks"
+        )
 
 
 class Seen(NamedTuple):

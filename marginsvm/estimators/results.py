@@ -17,10 +17,7 @@ from marginsvm._rounding import FEW
 from marginsvm._typing import Array
 from marginsvm._version import __version__
 from marginsvm.certificate.bounded import level_of, lowest_values
-from marginsvm.certificate.certificate import (
-    Certificate,
-    rows_in_words,
-)
+from marginsvm.certificate.certificate import Certificate, rows_in_words
 from marginsvm.certificate.proof import FLOATS, Confirmed, Proof, restated
 from marginsvm.estimators.inputs import (
     HOST,

@@ -250,9 +250,8 @@ class TrainingData:
         if metric == "precomputed":
             function = None
         elif X.dtype == np.dtype(object):
-            first: dict[
-                Any, int
-            ] = {}  # index of the first of equal objects; by itself, without hash
+            # index of the first of equal objects; without a hash, of the object itself
+            first: dict[Any, int] = {}
             keys = (x if isinstance(x, Hashable) else id(x) for x in X)
             alike = np.array([first.setdefault(key, i) for i, key in enumerate(keys)])
             function, X = partial(_of_objects, self.kernel, X), alike[:, None]

@@ -51,25 +51,6 @@ class Requirements:
     columns: ColumnPlan | None = None
     responses: tuple[Response, ...] | None = None
 
-    def check_blocks(self, name: str) -> None:
-        """Refuse examples in blocks if the algorithm visits single rows.
-
-        Parameters
-        ----------
-        name : str
-            Name of the estimator, for the message.
-
-        Raises
-        ------
-        ValueError
-            If the steps are not passes over the data.
-        """
-        if not self.by_passes:
-            raise ValueError(
-                f"{name} visits single examples and needs them in memory: use fit, or "
-                "MaxMarginClassifier or MomentumMarginClassifier for blocks"
-            )
-
 
 @dataclass
 class Candidate:

@@ -318,8 +318,6 @@ class Draws:
     def add(self, F: Array, x: float, z: Drawn) -> None:
         """Add x times the mean of the drawn rows to scores."""
         x /= len(z)
-        if x == 0.0:
-            return
         for i, c, j, column in z:
             if self.two:
                 sign = 2.0 * c - 1.0

@@ -33,11 +33,11 @@ from marginsvm.problem.rows import Rows, intervals_of
 PERIOD = 20
 LAST_RESORT = 50  # epochs of Algorithm 1, for a model of weighted examples
 
-State = TypeVar("State", bound="DualState")
+State = TypeVar("State", bound="RajBachState")
 
 
 @dataclass(frozen=True)
-class DualState:
+class RajBachState:
     """After t epochs: the paper's alpha, v and gamma, and the seed of all draws."""
 
     seed: int
@@ -82,12 +82,12 @@ class RajBach(Algorithm):
 
     requires = Requirements(by_passes=False)
 
-    def start(self, problem: KernelMatrixAdapter) -> DualState:
+    def start(self, problem: KernelMatrixAdapter) -> RajBachState:
         """Begin at zero."""
         zero = problem.zeros()
-        return DualState(draw_seed(self.random_state), 0, zero, zero, 1.0 / problem.n_rows)
+        return RajBachState(draw_seed(self.random_state), 0, zero, zero, 1.0 / problem.n_rows)
 
-    def step(self, problem: KernelMatrixAdapter, state: DualState) -> DualState:
+    def step(self, problem: KernelMatrixAdapter, state: RajBachState) -> RajBachState:
         """An epoch: as many draws as there are rows."""
         rows = problem.rows.flat_indices()
         return self.epoch(problem, state, rows, accelerated=self.accelerated)
@@ -313,7 +313,7 @@ def _best_step(problem: KernelMatrixAdapter, v: Vector, d: Vector) -> float:
 
 
 @dataclass(frozen=True)
-class DualLpState(DualState):
+class DualLpState(RajBachState):
     """The paper's state, and ours.
 
     Attributes

@@ -169,13 +169,12 @@ class NormalizedKernelPerceptron(
     r"""Normalized (kernel) perceptron (NKP): the average of the rows added so far.
 
     It is the batch perceptron with a rule for ties: of several rows with the smallest margin, it
-    adds the first. In the paper, rows are normalized, as with
-    ``normalize=True, fit_intercept=False``.
-    After k rounds its ``w`` is k times
-    :math:`\alpha_k = (1 - \theta) \alpha_{k-1} + \theta e_j` with :math:`\theta = 1 / k`.
-    It separates within :math:`1 / \rho_K^2` rounds (without
-    ``normalize``, with the best margin divided by the largest norm of a row in place of
-    :math:`\rho_K`) and then, as a subgradient method, converges to the maximum margin.
+    adds the first. In the paper, rows are normalized, as with ``normalize=True,
+    fit_intercept=False``. After k rounds its ``w`` is k times
+    :math:`\alpha_k = (1 - \theta) \alpha_{k-1} + \theta e_j` with :math:`\theta = 1 / k`. It
+    separates within :math:`1 / \rho_K^2` rounds (without ``normalize``, with the best margin
+    divided by the largest norm of a row in place of :math:`\rho_K`) and then, as a subgradient
+    method, converges to the maximum margin.
 
     References
     ----------
