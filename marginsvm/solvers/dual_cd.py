@@ -38,11 +38,11 @@ from marginsvm._typing import Array
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.solvers.solution import Monitor, Progress, Solution
 
-_OPTIONS: dict[str, Any] = {
+OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
-    "fastmath": {"nnan", "nsz", "reassoc", "contract", "arcp"},
+    "fastmath": {"nnan", "nsz", "reassoc", "contract", "arcp"},  # without ninf: infinities are used
 }
-part, loop = parts(forceinline=True, **_OPTIONS), compiled(**_OPTIONS)
+part, loop = parts(forceinline=True, **OPTIONS), compiled(**OPTIONS)
 index = np.uint64  # unsigned: numba needs no test for negative indices
 
 

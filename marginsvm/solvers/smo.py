@@ -34,22 +34,16 @@ scale multi-class linear SVMs. KDD, 2008.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from marginsvm._compiling import compiled, parts
 from marginsvm._typing import Array
 from marginsvm.problem.kernels import ColumnCache
 from marginsvm.problem.quadratic_program import QuadraticProgram
-from marginsvm.solvers.dual_cd import projected
+from marginsvm.solvers.dual_cd import OPTIONS, projected
 from marginsvm.solvers.solution import Monitor, Progress, Solution
 
-_OPTIONS: dict[str, Any] = {
-    "error_model": "numpy",
-    "fastmath": {"nnan", "nsz", "reassoc", "contract", "arcp"},  # without ninf: infinities are used
-}
-part, loop = parts(**_OPTIONS), compiled(**_OPTIONS)
+part, loop = parts(**OPTIONS), compiled(**OPTIONS)
 
 # Compilers vectorise a loop for a maximum, but not for its index: so the maximum of each of 64
 # interleaved lanes is kept, and its index is searched for afterwards.
