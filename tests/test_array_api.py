@@ -3,19 +3,20 @@
 import pickle
 import subprocess
 import sys
+from contextlib import contextmanager
 from unittest import SkipTest
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.battery import over, slow, some_slow
-from helpers.devices import LIBRARIES, ON_DEVICES, ON_HOSTS, dispatching, strict, torch
-from helpers.estimators import fit, make, overlapping, parameters, quiet, separable
+from helpers.estimators import ESTIMATORS, fit, make, overlapping, parameters, quiet, separable
 from helpers.hostile import hostile_problem, truthful
 from helpers.pairwise import pairwise
 from hypothesis import given
+from sklearn import config_context
 from sklearn.base import clone
-from sklearn.utils import _array_api
+from sklearn.utils import _array_api, get_tags
 from sklearn.utils._array_api import get_namespace
 from sklearn.utils.estimator_checks import _yield_array_api_checks
 from test_arbitrary_data import gram, inspect, is_ours, options, problems, profile
@@ -41,6 +42,35 @@ if not hasattr(_array_api, "move_estimator_to"):
 
 ROUNDS = 60
 RTOL = 1e-9  # of bounds: sums are in float64, and only their order differs
+
+ON_DEVICES = [cls for cls in ESTIMATORS if get_tags(cls()).array_api_support]
+ON_HOSTS = [cls for cls in ESTIMATORS if cls not in ON_DEVICES]
+
+
+def strict(array, device="device1"):
+    """The same numbers in array-api-strict, which does nothing that the standard does not say."""
+    xp = pytest.importorskip("array_api_strict", reason="pip install marginsvm[test-all]")
+    return xp.asarray(np.array(array), device=xp.Device(device))
+
+
+def torch(array, dtype=None):
+    """The same numbers in torch, on the CPU."""
+    xp = pytest.importorskip("torch", reason="torch is no dependency of the tests: too large")
+    there = xp.asarray(np.array(array))
+    return there if dtype is None or array.dtype.kind != "f" else there.to(getattr(xp, dtype))
+
+
+LIBRARIES = {"array_api_strict": strict, "torch": torch}
+
+
+@contextmanager
+def dispatching():
+    """Within it, scikit-learn dispatches; it wants SciPy's environment variable to be set."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SCIPY_ARRAY_API", "1")  # scikit-learn looks for it when it is switched on
+        with config_context(array_api_dispatch=True):
+            yield
+
 
 each_on_devices = over(ON_DEVICES)
 each_on_hosts = over(ON_HOSTS)

@@ -11,7 +11,7 @@ from marginsvm.problem.kernels import Gram, Kernel
 from marginsvm.problem.quadratic_program import classification, one_class, regression
 from marginsvm.solvers.active_set import active_set, pivoting_by_products
 from marginsvm.solvers.dual_cd import dual_cd
-from marginsvm.solvers.interior_point import interior_point
+from marginsvm.solvers.interior_point import interior_point, stacked
 from marginsvm.solvers.newton import newton
 from marginsvm.solvers.smo import smo
 from marginsvm.solvers.solve import solve
@@ -189,6 +189,32 @@ def test_every_program_is_solved(method, name, kind, size):
         qp = dict(programs(np.random.default_rng(seed), *size, kind)).get(name)
         if qp is not None and solves(method, qp):
             check(qp, qp.examples.X, solved(method, qp))
+
+
+@pytest.mark.parametrize("shape", [(12, 30, 4), (12, 12, 20)], ids=str)
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "hard"])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_a_stack_is_solved_as_its_problems_are(shape, loss, intercept, rng):
+    B, n, d = shape
+    X = rng.normal(size=shape) / np.sqrt(3 * d)
+    y = np.where(rng.random((B, n)) < 0.4, 1.0, -1.0)
+    y[:, 0], y[:, 1] = 1.0, -1.0
+    X[:, :, 0] += y if loss == "hard" else 0.2 * y
+    cost = rng.uniform(0.5, 20.0, (B, n))
+    kw = {"hinge": {"upper": cost}, "squared_hinge": {"ridge": 0.5 / cost}, "hard": {}}[loss]
+    w, f, alpha, solved = stacked(X, y, **kw, intercept=intercept, tol=1e-9)
+    for b in range(B):
+        C = {"C": 1.0, "weight": cost[b]} if kw else {}
+        examples = PlainExamples(X[b])
+        qp = classification(examples, y[b] > 0, 2, loss=loss, intercept=intercept, **C)
+        D, best = qp.dual(qp.feasible(alpha[b])), optimum(qp, X[b])
+        if solved[b]:
+            assert qp.gap(primal(qp, w[b][None], f[b]), D) <= 1e-6
+            assert abs(D - best) <= 1e-6 * abs(best)
+        else:  # nothing separates
+            assert max(-best, -D) <= 1e-12
+    assert not kw or solved.all()
+    assert solved.sum() >= B / 2
 
 
 @pytest.mark.parametrize("name", ["squared", "hard"])
