@@ -36,7 +36,7 @@ from marginsvm._rounding import (
     times,
 )
 from marginsvm.certificate import bounded
-from marginsvm.certificate.bounded import balanced, dual, primal
+from marginsvm.certificate.bounded import balanced, best_multiple, dual, lowest_values, primal
 from marginsvm.certificate.examples import ExactFeatures, KernelMatrix
 from marginsvm.certificate.numbers import Floats, Rationals
 from marginsvm.problem.design import Design
@@ -332,6 +332,25 @@ def test_weights_of_many_rows_are_made_to_balance(k, rng):
     assert bounded.imbalance(qp, even, FLOATS) <= 1e-22
     assert np.abs(even - alpha).max() < 1e-15
     assert even.min() >= 0.0
+
+
+@pytest.mark.parametrize("given", KINDS, ids=str)
+@pytest.mark.parametrize("k", [2, 3])
+def test_the_best_multiple_of_a_predictor_is_the_best(k, given, rng):
+    X, codes = rng.standard_normal((30, 3)), np.arange(30) % k
+    X[:, 0] += codes
+    qp = classification(Design.of(X, X.mean(axis=0)), codes, k, **given)
+    w, b = np.zeros((1 if k == 2 else k, 3)), np.zeros(1 if k == 2 else k)
+    w[:, 0] = 1.0 if k == 2 else np.arange(k) - 1.0
+    b -= w[:, 0] * X[:, 0].mean()
+    found = primal(qp, w, b, FLOATS)
+    t = best_multiple(qp, found.norm, lowest_values(qp, w, b, FLOATS))
+    if qp.game:
+        assert primal(qp, t * w, t * b, FLOATS).margin == pytest.approx(found.margin)
+    else:
+        best = primal(qp, t * w, t * b, FLOATS).objective
+        others = [primal(qp, s * w, s * b, FLOATS).objective for s in t * np.linspace(0.2, 3, 200)]
+        assert best <= min(others) * (1 + 1e-12)
 
 
 def test_weights_of_one_class(rng):

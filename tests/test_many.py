@@ -332,6 +332,35 @@ def test_the_smallest_allowance_is_still_seen():
     assert fits.gap.max() < 1e-3 * _FLOAT_RTOL
 
 
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize(("loss", "d"), [("squared", 5), *((loss, 40) for loss in LOSSES)])
+def test_methods_agree(loss, d, intercept):
+    """Pivoting, by the features and by the rows, finds what interior points find."""
+    X, y = problems(3, n=20, d=d)
+    y = np.broadcast_to(2.0 * y - 1.0, X.shape[:2])
+    price = {"hard": {}, "squared": {"ridge": 0.25}, "hinge": {"upper": 0.5}}[loss]
+    price = {name: np.full(y.shape, value) for name, value in price.items()}
+    w, f, alpha, solved = pivoted(X, y, **price, intercept=intercept)
+    v, g, _, found = stacked(X, y, **price, intercept=intercept, tol=1e-12)
+    assert solved.all()
+    assert found.all()
+    if loss == "hard":  # a game: the smallest margin is its level
+        v, g = v / g[:, -1:], g / g[:, -1:]
+    np.testing.assert_allclose(w, v, atol=1e-5)
+    if intercept:
+        np.testing.assert_allclose(f[:, 0], g[:, 0], atol=1e-5)
+    # each is the other's proof, at full precision
+    np.testing.assert_allclose(((y * alpha)[:, None] @ X)[:, 0], w, atol=1e-12)
+
+
+def test_examples_that_all_share_are_solved_as_one_stack():
+    X, y = problems(4, n=20, d=40)
+    y = np.where(np.random.default_rng(0).permuted(np.tile(y, (5, 1)), axis=1) > 0, 1.0, -1.0)
+    for price in ({}, {"ridge": np.full(y.shape, 0.25)}):
+        one, each = pivoted(X[:1], y, **price), pivoted(np.repeat(X[:1], 5, axis=0), y, **price)
+        np.testing.assert_allclose(one[0], each[0], atol=1e-12)
+
+
 @pytest.mark.parametrize("C", [1e-3, 1.0, 100.0])
 def test_classes_that_overlap_are_fitted_together(C):
     rng = np.random.default_rng(0)

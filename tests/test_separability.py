@@ -89,6 +89,7 @@ def test_separability_does_not_depend_on_units(classes, rng):
         clf = fit(MaxMarginClassifier(), X * units, y)
         # rounding may hide that no predictor separates: it never looks like one that does
         assert (clf.separable_ is True) == (classes == (0, 1)), units
+        assert clf.status_ == ("certified" if classes == (0, 1) else "no_margin"), units
         assert check_certificate(clf, X * units, y, exact=True)
 
 
