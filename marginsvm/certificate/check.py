@@ -12,7 +12,6 @@ import joblib
 import numpy as np
 from sklearn.base import is_outlier_detector, is_regressor
 
-from marginsvm._typing import Array
 from marginsvm.certificate.bounded import largest_multiple
 from marginsvm.certificate.certificate import (
     Bounds,
@@ -181,14 +180,11 @@ class _Check:
         self.reasons: list[str] = []
         self.excess, self.violation = -inf, 0.0
         self.table = found.table(self.claim.weights)
-        table = self._no_weights() if self.table is None else self.table
+        shape = len(found.data.kept), sum(len(part.columns) for part in found.parts)
+        table = np.zeros(shape) if self.table is None else self.table
         self.primals = [part.primal(self.numbers) for part in found.parts]
         self.duals = [part.dual(table, self.numbers) for part in found.parts]
         self.scale = self._scale()
-
-    def _no_weights(self) -> Array:
-        found = self.found
-        return np.zeros((len(found.data.kept), sum(len(part.columns) for part in found.parts)))
 
     def _scale(self) -> float:
         """The largest norm of a row plus, for centred rows, three times the norm of the mean."""
