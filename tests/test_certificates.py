@@ -30,7 +30,7 @@ from marginsvm import (
     check_separability,
     check_separability_proof,
 )
-from marginsvm.certificate.numbers import Rationals
+from marginsvm.certificate.numbers import Floats, Rationals
 from marginsvm.certificate.reading import Data, Reading, class_weights
 
 
@@ -741,3 +741,83 @@ def test_no_norm_is_below_what_weights_prove(seed):
     delta = max(primal.violation for primal in primals) if np.isinf(reg.C) else 0
     for primal, dual in zip(primals, duals, strict=True):
         assert dual.objective(delta) <= primal.objective
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_a_margin_is_one_over_a_norm(seed):
+    """Two classes as a tube without an upper end: by rows of either kind."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(2, 8)), int(rng.integers(1, 4))
+    X, y = dyadic(rng, (n, d)), np.append([0, 1], rng.integers(0, 2, n - 2))
+    sign, weight = 2.0 * y - 1.0, rng.choice([1.0, 0.5, 3.0], n)
+    params = linear(rng, d, 1, fit_intercept=False, intercept_=np.zeros(1), epsilon=0.0)
+    clf = fitted(ClassifierMixin, **params, classes_=np.arange(2), class_weight=None)
+    bounds = np.stack([np.ones(n), np.full(n, np.inf)], axis=-1)
+    classes = read(clf, X, y, weight)
+    tube = read(fitted(RegressorMixin, **params), sign[:, None] * X, y, weight, bounds)
+    q = np.maximum(dyadic(rng, (n, 1)), 0.0)
+    ((margin,), (of_margin,)), ((norm,), (of_norm,)) = proved(classes, q), proved(tube, q)
+    assert of_norm.length == of_margin.length
+    assert (norm.violation > 0) == (margin.separation < 1)
+    if np.isfinite(clf.C):
+        assert of_norm.gain == of_margin.gain
+        assert norm.objective == margin.objective
+        assert of_norm.objective() == of_margin.objective()
+    elif q.any() and of_norm.length > 0:
+        off = 2 * of_norm.objective() * of_margin.margin_bound**2 - 1
+        assert abs(off) < Fraction(1, 10**50)
+
+
+LINE = {"fit_intercept": False, "intercept_scaling": None, "normalize": False, "p": 2.0}
+
+
+def test_weights_above_the_price_of_slack_prove_nothing():
+    """Of two opposite examples, with C = 1 / 4, the best w is 1 / 2, and its objective 3 / 8."""
+    params = {**LINE, "coef_": [[0.5]], "intercept_": [0.0], "C": 0.25, "loss": "hinge"}
+    clf = fitted(ClassifierMixin, **params, classes_=np.arange(2), class_weight=None)
+    clf.coef_ = np.array(clf.coef_)
+    reading = read(clf, np.array([[1.0], [-1.0]]), [1, 0])
+    (primal,), (dual,) = proved(reading, np.full((2, 1), 0.5))
+    assert abs(primal.objective - Fraction(3, 8)) < Fraction(1, 10**50)
+    assert abs(dual.objective() - Fraction(3, 8)) < Fraction(1, 10**50)
+
+
+def test_wider_intervals_allow_shorter_predictors():
+    """A score of 1 where 2 +- 1 / 8 is asked for: 7 / 8 too low, and as short as that allows."""
+    params = {**LINE, "coef_": np.ones(1), "intercept_": 0.0, "C": np.inf, "epsilon": 0.125}
+    reading = read(fitted(RegressorMixin, **params), np.ones((1, 1)), [2.0])
+    (primal,), (dual,) = proved(reading, np.ones((1, 1)))
+    assert primal.violation == Fraction(7, 8)
+    for bound, best in ((primal.objective, 1), (dual.objective(), Fraction(15, 8) ** 2)):
+        assert abs(2 * bound - best) < Fraction(1, 10**50)
+    assert abs(2 * dual.objective(primal.violation) - 1) < Fraction(1, 10**50)
+
+
+def test_one_weight_proves_nothing_where_the_intercept_is_free():
+    """The constant 2 fits, and has norm 0; weights that are not balanced must pay for it."""
+    params = {**LINE, "coef_": np.zeros(1), "intercept_": 2.0, "C": np.inf, "epsilon": 0.125}
+    reg = fitted(RegressorMixin, **{**params, "fit_intercept": True})
+    reading = read(reg, np.ones((1, 1)), [2.0])
+    (primal,), (dual,) = proved(reading, np.ones((1, 1)))
+    assert (primal.norm, primal.violation) == (0, 0)
+    assert dual.objective() == 0
+
+
+@pytest.mark.parametrize("kernel", ["linear", "precomputed"])
+@pytest.mark.parametrize("C", [np.inf, 1.0])
+@pytest.mark.parametrize("k", [2, slow(3)])
+def test_weights_that_are_not_balanced_pay_for_it(k, C, kernel, rng):
+    """Their bound holds in fractions, and the one in floats is no better, about another mean."""
+    for _ in range(20):
+        X, y = separable(rng, n=30, d=3, k=k)
+        X += rng.standard_normal(3) * 10.0 ** rng.uniform(0, 4)
+        best = best_margin(X, y, C=C)
+        given = X if kernel == "linear" else X @ X.T
+        clf = fit(MomentumMarginClassifier(C=C, kernel=kernel, max_iter=20), given, y)
+        q = clf.certificate_.weights.toarray()
+        q = np.where(q > 0, q * rng.uniform(1.0 - 10.0 ** rng.uniform(-4, 0), 1.0, q.shape), 0.0)
+        found = []
+        for numbers in (Floats(), Rationals()):
+            reading = Reading(clf, Data.of(clf, given, y, None, None), numbers)
+            found.append(reading.margin_bound(reading.parts[0].dual(q / q.sum(), numbers)))
+        assert best * (1 - 1e-5) <= found[1] <= found[0]
