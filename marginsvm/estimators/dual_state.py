@@ -170,7 +170,8 @@ class DualState(CallbackSupportMixin):
         if not same or (is_same and not last.agrees_with(problem, OTHER_DATA_IN_SINGLE)):
             raise ValueError(
                 "warm_start=True continues the previous fit, but this data has another shape, "
-                "other classes, intervals or values; fit a clone, or set warm_start=False"
+                "other classes, intervals or values (also with another kernel, p or intercept); "
+                "fit a clone, or set warm_start=False"
             )
         # C, radius or mean differ, and with them all bounds; or the examples, slightly
         return begin(algorithm, problem, last) if last.has_weights_of(problem) else None
