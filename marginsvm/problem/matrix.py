@@ -198,7 +198,7 @@ class Matrix(ABC):
     def divided(self, constant: float) -> Self:
         """``(x, constant) / norm((x, constant))``, a copy; without a constant where it is 0."""
         scale = inverse(np.hypot(self.norms(), constant))
-        other = self.multiplied(scale.astype(self.dtype))
+        other = self.multiplied(scale.astype(np.result_type(self.dtype, 1.0)))
         other = other.extended(constant * scale[:, None]) if constant else other
         other.given, other.factor, other.constant = self, scale, constant
         return other
@@ -471,7 +471,7 @@ class Blocks(Matrix):
         scale = inverse(np.hypot(self.norms(), constant))
 
         def change(place: slice, X: Any) -> Any:
-            X = X.multiplied(scale[place].astype(X.dtype))
+            X = X.multiplied(scale[place].astype(np.result_type(X.dtype, 1.0)))
             return X.extended(constant * scale[place, None]) if constant else X
 
         other = self._with(change, self.shape[1] + (constant != 0.0))
