@@ -23,7 +23,7 @@ from sklearn.utils.validation import _check_sample_weight, check_array, check_co
 
 from marginsvm._rounding import check_exact
 from marginsvm._typing import Array
-from marginsvm.certificate.numbers import Floats
+from marginsvm.certificate.bounded import Floats
 from marginsvm.certificate.reading import Data, Reading, class_weights, kernel_of
 from marginsvm.certificate.unwrapping import unwrapped
 from marginsvm.estimators.exact import MaxMarginClassifier

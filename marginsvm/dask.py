@@ -16,10 +16,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from marginsvm._threads import single_threaded_blas
 from marginsvm._typing import Array
 from marginsvm.estimators.fit_blocks import Layout, Seen, block_data, look, refuse_blocks
 from marginsvm.problem.matrix import Blocks, Matrix, as_matrix, stacked
-from marginsvm.problem.threads import single_threaded_blas
 
 try:
     import dask.array as da

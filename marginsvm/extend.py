@@ -8,6 +8,7 @@ parameters. They may also be called: ``softmax(rows, margins, mu)`` is
 ``softmax.respond(rows, margins, mu)``.
 """
 
+from marginsvm._rounding import LpNorm
 from marginsvm.estimators.dual_state import DualStateMixin
 from marginsvm.estimators.parameters import (
     CommonParameters,
@@ -24,7 +25,6 @@ from marginsvm.problem.adapter import (
     Predictor,
     Vector,
 )
-from marginsvm.problem.norms import LpNorm
 from marginsvm.problem.responses import (
     CappedSoftmax,
     Euclidean,

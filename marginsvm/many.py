@@ -22,13 +22,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 
 from marginsvm._rounding import FEW, check_exact
+from marginsvm._threads import n_threads, single_threaded_blas
 from marginsvm._typing import Array
-from marginsvm.certificate.bounded import ORIGINS
+from marginsvm.certificate.bounded import ORIGINS, Floats
 from marginsvm.certificate.certificate import Certificate, relative_gap
-from marginsvm.certificate.numbers import Floats
 from marginsvm.estimators.exact import MaxMarginClassifier
 from marginsvm.estimators.inputs import class_weighted
-from marginsvm.problem.threads import n_threads, single_threaded_blas
 from marginsvm.solvers.interior_point import stacked
 from marginsvm.solvers.pivoting import pivoted
 

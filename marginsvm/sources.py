@@ -21,7 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 
-from marginsvm._cached import cached_property
+from marginsvm._threads import cached_property
 from marginsvm._typing import Array
 
 __all__ = ["ArrayBlocks", "ParquetBlocks", "SvmlightBlocks"]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import marginsvm
-from marginsvm.problem.threads import single_threaded_blas
+from marginsvm._threads import single_threaded_blas
 
 matplotlib.use("Agg")
 

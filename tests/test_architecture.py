@@ -20,7 +20,7 @@ solvers fit
 certificate
 problem
 schedules kernels sources
-_cached _rounding _compiling
+_threads _rounding _compiling
 _show_versions
 _typing _version verify_alone
 """

@@ -36,9 +36,16 @@ from marginsvm._rounding import (
     times,
 )
 from marginsvm.certificate import bounded
-from marginsvm.certificate.bounded import balanced, best_multiple, dual, lowest_values, primal
+from marginsvm.certificate.bounded import (
+    Floats,
+    Rationals,
+    balanced,
+    best_multiple,
+    dual,
+    lowest_values,
+    primal,
+)
 from marginsvm.certificate.examples import ExactFeatures, KernelMatrix
-from marginsvm.certificate.numbers import Floats, Rationals
 from marginsvm.problem.design import Design
 from marginsvm.problem.quadratic_program import classification, one_class, regression
 

@@ -30,7 +30,7 @@ from marginsvm import (
     check_separability,
     check_separability_proof,
 )
-from marginsvm.certificate.numbers import Floats, Rationals
+from marginsvm.certificate.bounded import Floats, Rationals
 from marginsvm.certificate.reading import Data, Reading, class_weights
 
 

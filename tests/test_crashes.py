@@ -31,8 +31,8 @@ from marginsvm import (
     check_separability_proof,
     fit_many,
 )
+from marginsvm._rounding import LpNorm
 from marginsvm.papers.momentum import Momentum
-from marginsvm.problem.norms import LpNorm
 
 # Rows and columns of zeros that are all stored, as a matrix has them whose entries were set to 0.
 STORED_ZEROS = sp.csr_array((np.zeros(3), [0, 1, 0], [0, 1, 2, 3]), (3, 2))

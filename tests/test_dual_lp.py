@@ -20,10 +20,10 @@ from marginsvm import (
     PrimalMirrorDescent,
     check_certificate,
 )
+from marginsvm._rounding import LpNorm
 from marginsvm.papers import coordinates as loops
 from marginsvm.papers.dual_lp import DualLp, RajBach, draw, strong_convexity
 from marginsvm.problem.adapter import GramAdapter, LinearAdapter
-from marginsvm.problem.norms import LpNorm
 from marginsvm.problem.rows import make_rows
 
 # The reference: explicit rows, nothing incremental.

@@ -11,9 +11,9 @@ from helpers.oracle import explicit_rows
 from scipy.optimize import linprog
 
 from marginsvm import DualLpPerceptron, DualLpRegressor, check_certificate
+from marginsvm._rounding import LpNorm
 from marginsvm.papers.dual_lp import Newton, working_set
 from marginsvm.problem.adapter import LinearAdapter
-from marginsvm.problem.norms import LpNorm
 from marginsvm.problem.rows import make_rows
 
 sys.path.append(str(Path(__file__).parents[1] / "examples" / "benchmarks"))

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from marginsvm.fit import Algorithm, Candidate, Progress, Stopping, play
-from marginsvm.fit.confirm import confirm, least_loss
+from marginsvm.fit import Algorithm, Candidate, Progress, Stopping, confirm, least_loss, play
 from marginsvm.problem.adapter import LinearAdapter, Vector
 from marginsvm.problem.rows import make_rows
 
@@ -118,7 +117,7 @@ def test_promises_that_fail_are_looked_at_again_after_a_tenth_more_rounds(monkey
         rounds.append(progress.n_iter)
         return confirm(algorithm, problem, progress)
 
-    monkeypatch.setattr(import_module("marginsvm.fit.play"), "confirm", counted)
+    monkeypatch.setattr(import_module("marginsvm.fit"), "confirm", counted)
     n = 37
     script = Script((0.5,) * n + (0.7,), (0.75,) * (n + 1), too_much=0.3)
     outcome = play(script, problem(), Stopping(tol=0.1, max_iter=n))

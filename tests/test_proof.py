@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from test_quadratic_program import programs
 
-from marginsvm.certificate.bounded import dual, primal
+from marginsvm.certificate.bounded import Rationals, dual, primal
 from marginsvm.certificate.examples import ExactFeatures
-from marginsvm.certificate.numbers import Rationals
 from marginsvm.certificate.proof import prove, refuted
 from marginsvm.problem.design import Design
 from marginsvm.problem.kernels import Gram

@@ -12,7 +12,7 @@ import joblib
 import numpy as np
 from sklearn.base import is_outlier_detector, is_regressor
 
-from marginsvm.certificate.bounded import largest_multiple
+from marginsvm.certificate.bounded import Floats, Numbers, Rationals, largest_multiple
 from marginsvm.certificate.certificate import (
     Bounds,
     StatesObjectives,
@@ -20,7 +20,6 @@ from marginsvm.certificate.certificate import (
     rows_in_words,
 )
 from marginsvm.certificate.examples import NoInnerProductsError
-from marginsvm.certificate.numbers import Floats, Numbers, Rationals
 from marginsvm.certificate.reading import Data, Reading
 from marginsvm.certificate.unwrapping import layers, unwrapped
 from marginsvm.problem.matrix import examples_on_host, on_host, with_attributes_on_host

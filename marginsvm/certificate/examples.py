@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from math import lcm
 from typing import Any
 
 import numpy as np
 
-from marginsvm._cached import cached_property
-from marginsvm._rounding import UNIT, additions
-from marginsvm._rounding import product as chained_product
+from marginsvm._rounding import UNIT, additions, product
+from marginsvm._threads import cached_property
 from marginsvm._typing import Array
-from marginsvm.certificate.numbers import Numbers, Rationals, over_one_denominator, product
+from marginsvm.certificate.bounded import Numbers, Rationals
 
 
 class NoInnerProductsError(ValueError):
@@ -100,7 +100,7 @@ class KernelMatrix:
             raise NoInnerProductsError("the kernel matrix is not symmetric")
 
     def _times(self, V: Array) -> Array:
-        return product(self.K, V) if self._numbers.exact else chained_product(self.K, V)
+        return exact_product(self.K, V) if self._numbers.exact else product(self.K, V)
 
     def scores(self, w: Array) -> Array:
         return (self._times(w[:, :-1].T) + self.constant * w[:, -1]) * self.scale[:, None]
@@ -133,3 +133,16 @@ class KernelMatrix:
         """Upper bound on the sum of absolute values of the terms of ``inner(w, w)``."""
         root = np.sqrt(np.abs(np.diagonal(self.K)))
         return float(((np.abs(w[:, :-1]) @ root) ** 2).sum() + (w[:, -1] ** 2).sum())
+
+
+def over_one_denominator(x: Array) -> tuple[Array, int]:
+    """Integers and their common denominator: sums of integers are quicker than of fractions."""
+    denominator = lcm(*{v.denominator for v in x.flat})
+    scaled = np.frompyfunc(lambda v: v.numerator * (denominator // v.denominator), 1, 1)
+    return scaled(x), denominator
+
+
+def exact_product(A: Array, B: Array) -> Array:
+    """Matrix product of fractions."""
+    (a, d), (b, e) = over_one_denominator(A), over_one_denominator(B)
+    return np.frompyfunc(lambda v: Fraction(v, d * e), 1, 1)(a @ b)

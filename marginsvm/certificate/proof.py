@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
-from marginsvm._cached import cached_property
+from marginsvm._threads import cached_property
 from marginsvm._typing import Array
 from marginsvm.certificate.bounded import (
     Dual,
+    Floats,
     Known,
     Primal,
     balanced,
@@ -34,7 +35,6 @@ from marginsvm.certificate.bounded import (
 )
 from marginsvm.certificate.certificate import relative_gap
 from marginsvm.certificate.exact import refuting_weights
-from marginsvm.certificate.numbers import Floats
 from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.problem.kernels import distinct, keys_of
 from marginsvm.problem.quadratic_program import QuadraticProgram

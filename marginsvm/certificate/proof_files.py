@@ -20,7 +20,7 @@ from sklearn.base import is_regressor
 
 from marginsvm import verify_alone
 from marginsvm._typing import Array
-from marginsvm.certificate.numbers import Floats
+from marginsvm.certificate.bounded import Floats
 from marginsvm.certificate.reading import Data, Reading
 from marginsvm.certificate.unwrapping import unwrapped
 from marginsvm.problem.matrix import examples_on_host, on_host, with_attributes_on_host

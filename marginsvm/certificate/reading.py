@@ -11,16 +11,14 @@ import scipy.sparse as sp
 from sklearn.base import is_outlier_detector, is_regressor
 from sklearn.utils.validation import _check_monotonic_cst, _check_sample_weight
 
-from marginsvm._rounding import exact_inner
+from marginsvm._rounding import LpNorm, exact_inner
 from marginsvm._typing import Array
-from marginsvm.certificate.bounded import Dual, Primal, dual, primal
+from marginsvm.certificate.bounded import Dual, Numbers, Primal, Rationals, dual, primal
 from marginsvm.certificate.exact import refuting_weights
 from marginsvm.certificate.examples import ExactFeatures, KernelMatrix
-from marginsvm.certificate.numbers import Numbers, Rationals
 from marginsvm.problem.design import Design, mean_of
 from marginsvm.problem.kernels import Gram, Kernel, distinct, variance_of
 from marginsvm.problem.matrix import as_matrix
-from marginsvm.problem.norms import LpNorm
 from marginsvm.problem.quadratic_program import (
     ProblemSpec,
     QuadraticProgram,

@@ -29,6 +29,7 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
+from marginsvm._threads import single_threaded_blas
 from marginsvm._typing import Array
 from marginsvm.certificate.certificate import StatesMargin
 from marginsvm.estimators.exact import MaxMarginClassifier, intercepts, to_gap
@@ -43,10 +44,9 @@ from marginsvm.estimators.parameters import (
 from marginsvm.estimators.path import costs_in_order, gammas_in_order
 from marginsvm.estimators.results import Fitted, PredictorMixin, publish
 from marginsvm.estimators.training_data import kernel_with, training_data
-from marginsvm.fit.play import begin
+from marginsvm.fit import begin
 from marginsvm.problem.adapter import programs_of
 from marginsvm.problem.matrix import canonical
-from marginsvm.problem.threads import single_threaded_blas
 from marginsvm.solvers.solve import refuse_what_cannot_fit, solve
 
 # Parameters that are those of the single fits as well, and those of the fit to all examples.

@@ -19,6 +19,7 @@ import sklearn
 from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 
+from marginsvm._threads import interrupts_wait, single_threaded_blas
 from marginsvm._typing import Array
 from marginsvm.certificate.certificate import StatesMargin, relative_gap
 from marginsvm.estimators.fit_blocks import FitsBlocks, blocks_of_map, source_data
@@ -32,14 +33,19 @@ from marginsvm.estimators.parameters import (
 )
 from marginsvm.estimators.results import Fitted, PredictorMixin, publish
 from marginsvm.estimators.training_data import TrainingData, training_data
-from marginsvm.fit import Algorithm, Progress, Stopping, play
-from marginsvm.fit.algorithm import OTHER_DATA_IN_SINGLE
-from marginsvm.fit.confirm import confirm
-from marginsvm.fit.interrupts import interrupts_wait
-from marginsvm.fit.play import NEGLIGIBLE, Outcome, begin
+from marginsvm.fit import (
+    NEGLIGIBLE,
+    OTHER_DATA_IN_SINGLE,
+    Algorithm,
+    Outcome,
+    Progress,
+    Stopping,
+    begin,
+    confirm,
+    play,
+)
 from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.problem.quadratic_program import ProblemSpec
-from marginsvm.problem.threads import single_threaded_blas
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks

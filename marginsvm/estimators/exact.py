@@ -16,7 +16,7 @@ from scipy.linalg.lapack import dpstrf
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import StrOptions
 
-from marginsvm._cached import cached_property
+from marginsvm._threads import cached_property, let_interrupts_through
 from marginsvm._typing import Array
 from marginsvm.certificate import proof as proofs
 from marginsvm.certificate.bounded import lowest_values
@@ -30,9 +30,16 @@ from marginsvm.estimators.parameters import (
     with_parameters,
 )
 from marginsvm.estimators.results import Fitted
-from marginsvm.fit import Algorithm, Candidate, Progress, Requirements, Stopping
-from marginsvm.fit.interrupts import let_interrupts_through
-from marginsvm.fit.play import OnRound, Outcome, begin
+from marginsvm.fit import (
+    Algorithm,
+    Candidate,
+    OnRound,
+    Outcome,
+    Progress,
+    Requirements,
+    Stopping,
+    begin,
+)
 from marginsvm.problem.adapter import KernelMatrixAdapter, Predictor, programs_of
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.rows import OutputRows, output_rows

@@ -12,8 +12,8 @@ from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.utils._array_api import get_namespace
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from marginsvm._cached import cached_property
 from marginsvm._rounding import FEW
+from marginsvm._threads import cached_property
 from marginsvm._typing import Array
 from marginsvm._version import __version__
 from marginsvm.certificate.bounded import level_of, lowest_values
@@ -29,8 +29,7 @@ from marginsvm.estimators.inputs import (
 )
 from marginsvm.estimators.to_sklearn import classifier
 from marginsvm.estimators.training_data import INLIER, TrainingData, kernel_with, norms_of
-from marginsvm.fit import Algorithm, Progress
-from marginsvm.fit.confirm import confirm
+from marginsvm.fit import Algorithm, Progress, confirm
 from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.problem.matrix import as_matrix, canonical, inverse
 from marginsvm.problem.quadratic_program import ProblemSpec

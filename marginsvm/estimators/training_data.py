@@ -12,6 +12,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, assert_all_finite
 
+from marginsvm._rounding import LpNorm, SignedNorm
 from marginsvm._typing import Array
 from marginsvm.estimators.inputs import (
     HOST,
@@ -34,7 +35,6 @@ from marginsvm.problem.adapter import (
 )
 from marginsvm.problem.kernels import Kernel, variance_of
 from marginsvm.problem.matrix import FLOAT64, as_matrix, canonical, inverse, is_foreign, on_host
-from marginsvm.problem.norms import LpNorm, SignedNorm
 from marginsvm.problem.quadratic_program import ProblemSpec
 from marginsvm.problem.responses import below
 from marginsvm.problem.rows import Intervals, OutputRows, Rows, make_rows, share_caps

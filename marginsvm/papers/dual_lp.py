@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
+from marginsvm._threads import let_interrupts_through
 from marginsvm._typing import Array
 from marginsvm.estimators.dual_state import DualStateMixin
 from marginsvm.estimators.parameters import (
@@ -23,7 +24,6 @@ from marginsvm.estimators.parameters import (
     with_parameters,
 )
 from marginsvm.fit import Algorithm, Candidate, Progress, Requirements
-from marginsvm.fit.interrupts import let_interrupts_through
 from marginsvm.problem.adapter import KernelMatrixAdapter, Predictor, Vector
 from marginsvm.problem.rows import Rows, intervals_of
 

@@ -24,8 +24,7 @@ from marginsvm.estimators.parameters import (
     with_parameters,
 )
 from marginsvm.estimators.results import Fitted
-from marginsvm.fit import Algorithm, Candidate, Progress, Requirements, Stopping
-from marginsvm.fit.play import NEGLIGIBLE
+from marginsvm.fit import NEGLIGIBLE, Algorithm, Candidate, Progress, Requirements, Stopping
 from marginsvm.papers.dual_lp import Pocket, draw, draw_seed, weighted_pocket
 from marginsvm.problem.adapter import BestResponse, KernelMatrixAdapter, Predictor, Vector
 from marginsvm.problem.responses import Weights, WorstRow, worst_row

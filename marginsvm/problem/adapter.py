@@ -11,17 +11,15 @@ from typing import Any, NamedTuple, Self, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
-from marginsvm._cached import cached_property
-from marginsvm._rounding import UNIT
+from marginsvm._rounding import UNIT, LpNorm
+from marginsvm._threads import cached_property, single_threaded_blas
 from marginsvm._typing import Array
 from marginsvm.problem.design import Design, mean_of
 from marginsvm.problem.kernels import CACHE_SIZE, ColumnCache, Gram
 from marginsvm.problem.matrix import FLOAT32, FLOAT64, as_matrix, support_of
-from marginsvm.problem.norms import LpNorm
 from marginsvm.problem.quadratic_program import QuadraticProgram, classification, regression
 from marginsvm.problem.responses import Response, Softmax, Weights, below, softmax
 from marginsvm.problem.rows import OutputRows, Rows, share_caps
-from marginsvm.problem.threads import single_threaded_blas
 
 # Sizes (units of x) whose squares neither overflow nor vanish; and those of float32.
 LARGEST_NORM, LARGEST_FLOAT32 = 1e152, 1e35
@@ -51,7 +49,7 @@ class Predictor:
     ----------
     image : ndarray
         The predictor in feature space; with p other than 2, the vector whose mirror image it is
-        (see :class:`marginsvm.problem.norms.LpNorm`); with a kernel, its scores on all examples.
+        (see :class:`marginsvm._rounding.LpNorm`); with a kernel, its scores on all examples.
     coef : ndarray
         The ridge's coordinates of a soft margin, one for each row, divided by the row's entry
         there: for a combination of rows, its coefficients. With a kernel, the coefficients of the

@@ -13,7 +13,6 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from marginsvm._cached import cached_property
 from marginsvm._rounding import (
     CHAIN,
     EXTENDED_TERMS_OF_ALL,
@@ -21,11 +20,13 @@ from marginsvm._rounding import (
     PAIRWISE,
     UNIT,
     Extended,
+    LpNorm,
     additions,
     exact_inner,
     inner,
     summed,
 )
+from marginsvm._threads import cached_property
 from marginsvm._typing import Array
 from marginsvm.problem.matrix import (
     BLOCK_BYTES,
@@ -36,7 +37,6 @@ from marginsvm.problem.matrix import (
     on_host,
     support_of,
 )
-from marginsvm.problem.norms import LpNorm
 
 # Ratio of the norm of the mean to the largest norm of a centred example above which subtracting
 # the mean's part from products loses digits: it is then subtracted from a copy of the examples.

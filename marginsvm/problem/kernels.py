@@ -17,8 +17,8 @@ from scipy.spatial.distance import cdist
 from sklearn import config_context
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from marginsvm._cached import cached_property
-from marginsvm._rounding import PAIRWISE, UNIT, additions, product, times
+from marginsvm._rounding import PAIRWISE, UNIT, LpNorm, additions, product, times
+from marginsvm._threads import cached_property, ordered_map
 from marginsvm._typing import Array
 from marginsvm.problem.design import mean_of
 from marginsvm.problem.matrix import (
@@ -31,8 +31,6 @@ from marginsvm.problem.matrix import (
     on_host,
     support_of,
 )
-from marginsvm.problem.norms import LpNorm
-from marginsvm.problem.threads import ordered_map
 
 CACHE_SIZE = 2000.0  # MB: columns of 8,700 of 30,000 examples
 # Memory of the kernel values computed at once, and of the strip of a stored matrix that a thread

@@ -63,8 +63,8 @@ from typing import Any
 
 import numpy as np
 
+from marginsvm._rounding import LpNorm
 from marginsvm._typing import Array
-from marginsvm.problem.norms import LpNorm
 
 LINEAR_LOSSES = ("hinge", "epsilon_insensitive")  # the other losses are squared
 

@@ -19,8 +19,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from marginsvm._cached import cached_property
 from marginsvm._rounding import FEW, at_least
+from marginsvm._threads import cached_property
 from marginsvm._typing import Array
 from marginsvm.problem.intercepts import cycle_offsets, min_cycle
 

@@ -42,8 +42,8 @@ from sklearn.utils import assert_all_finite, check_array, check_consistent_lengt
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _get_feature_names
 
-from marginsvm._cached import cached_property
 from marginsvm._rounding import check_exact
+from marginsvm._threads import cached_property
 from marginsvm._typing import Array
 from marginsvm.estimators.inputs import refuse_foreign
 

@@ -17,9 +17,9 @@ import numpy as np
 from scipy.optimize import nnls
 
 from marginsvm._rounding import UNIT, rounding_of
+from marginsvm._threads import single_threaded_blas
 from marginsvm._typing import Array
 from marginsvm.certificate import exact
-from marginsvm.problem.threads import single_threaded_blas
 from marginsvm.separation import families, program
 from marginsvm.separation.families import EXACT, UNIDENTIFIED, Design, dense
 from marginsvm.separation.program import TINY, Split, multiplied

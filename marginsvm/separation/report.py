@@ -6,21 +6,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
 from textwrap import fill
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils._param_validation import validate_parameter_constraints
 
-from marginsvm._cached import Later
 from marginsvm._rounding import rounding_of
+from marginsvm._threads import single_threaded_blas
 from marginsvm._typing import Array
-from marginsvm.problem.threads import single_threaded_blas
 from marginsvm.separation import families
 from marginsvm.separation.families import FINITE, UNDECIDED, Data, Direction, Family, Pairs
 from marginsvm.separation.fitted_models import arguments_of
 from marginsvm.separation.program import identified
 from marginsvm.separation.proof import answer, in_floats, statuses
+
+T = TypeVar("T")
 
 _WIDTH = 96  # characters of a line
 _LISTED = 20  # largest number of lines of the table, and of named examples
@@ -39,6 +40,27 @@ class Coefficient(NamedTuple):
 
     name: str
     status: str
+
+
+class Later(Generic[T]):
+    """A field of a dataclass that may be given as a function, which is called when it is read."""
+
+    def __init__(self, default: T) -> None:
+        self._default = default
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: object | None, owner: type) -> T:
+        if instance is None:
+            return self._default
+        value = vars(instance)[self._name]
+        if callable(value):
+            value = vars(instance)[self._name] = value()
+        return cast(T, value)
+
+    def __set__(self, instance: object, value: Any) -> None:
+        vars(instance)[self._name] = value
 
 
 @dataclass(frozen=True, repr=False)

@@ -1,19 +1,24 @@
-"""Passes over blocks in several threads, each with BLAS on one thread.
+"""Threads, interrupts and forks: BLAS on one thread, passes over blocks, and Ctrl-C that waits.
 
 BLAS wakes its threads for every block, which costs more than the block; a few threads of ours, each
 with BLAS on one, reach the memory's bandwidth. Nor do sums depend on their number.
+
+Python may raise KeyboardInterrupt between any two instructions, also while a thread pool holds a
+lock or numba compiles. Here it is deferred to the end of an iteration, where states are consistent,
+as in OSQP, SCS and Ipopt.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import ContextDecorator
+from contextlib import ContextDecorator, contextmanager
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar, overload
 
 from threadpoolctl import ThreadpoolController
 
@@ -128,3 +133,93 @@ def _pool(workers: int) -> ThreadPoolExecutor:
         if workers not in _pools:
             _pools[workers] = ThreadPoolExecutor(workers, "marginsvm")
         return _pools[workers]
+
+
+# Interrupts.
+
+
+class _Deferred:
+    """A signal handler that remembers one interrupt; a second one is let through at once."""
+
+    def __init__(self, handler: Callable[[int, Any], Any]) -> None:
+        self.handler = handler
+        self.waiting = self.leaving = False
+
+    def __call__(self, signum: int, frame: Any) -> None:
+        if self.waiting and not self.leaving:
+            # stays pending: Python discards exceptions raised in destructors
+            self.handler(signum, frame)
+        else:
+            self.waiting = True
+
+    def release(self) -> None:
+        if self.waiting:
+            self.waiting = False
+            self.handler(signal.SIGINT, None)
+
+
+# The handler of the outermost call that defers interrupts, if any.
+_deferring: _Deferred | None = None
+
+
+def _in_main_thread() -> bool:
+    """Whether this is the main thread, which receives interrupts."""
+    return threading.current_thread() is threading.main_thread()
+
+
+@contextmanager
+def interrupts_wait() -> Iterator[None]:
+    """Context in which interrupts wait for ``let_interrupts_through``, or for its end."""
+    global _deferring
+    handler = signal.getsignal(signal.SIGINT) if _in_main_thread() else None
+    # an enclosing fit may have deferred them already
+    if not callable(handler) or isinstance(handler, _Deferred):
+        yield
+        return
+    deferred = _deferring = _Deferred(handler)
+    try:
+        signal.signal(signal.SIGINT, deferred)
+        yield
+    except KeyboardInterrupt:
+        deferred.waiting = False  # it is being raised already
+        raise
+    finally:
+        deferred.leaving = True  # only record further ones, so that the old handler is restored
+        signal.signal(signal.SIGINT, handler)
+        _deferring = None
+        deferred.release()
+
+
+def let_interrupts_through() -> None:
+    """Call the user's handler (by default it raises KeyboardInterrupt) if an interrupt waits."""
+    deferred = _deferring
+    if deferred is not None and deferred.waiting and _in_main_thread():
+        deferred.release()
+
+
+class cached_property(Generic[T]):  # noqa: N801 - as functools has it
+    """``functools.cached_property`` as it is from Python 3.12 on: without a lock.
+
+    The lock of 3.11 is held while a value is computed, one lock for all instances. A process that
+    forks while another of its threads computes one would wait for it forever in the child.
+    """
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self._compute = compute
+        self.__doc__ = compute.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> cached_property[T]: ...
+
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+
+    def __get__(self, instance: object | None, owner: type) -> Any:
+        if instance is None:
+            return self
+        # The instance's own dictionary comes first: from now on, this is not called again.
+        value = vars(instance)[self._name] = self._compute(instance)
+        return value

@@ -1,0 +1,692 @@
+"""Iterative algorithms, and the one loop of their fits: iterate, keep the best bounds, verify them.
+
+Independent of scikit-learn.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from math import inf, isfinite
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from marginsvm._threads import let_interrupts_through
+from marginsvm._typing import Array
+from marginsvm.certificate import proof as proofs
+from marginsvm.certificate.certificate import relative_gap
+from marginsvm.certificate.proof import WORTH_A_PROOF, Confirmed, vanishing
+from marginsvm.problem.adapter import (
+    BestResponse,
+    ColumnPlan,
+    KernelMatrixAdapter,
+    Predictor,
+    predictor_of,
+    programs_of,
+)
+from marginsvm.problem.matrix import FLOAT64
+from marginsvm.problem.quadratic_program import QuadraticProgram
+from marginsvm.problem.responses import Response, Weights, softmax
+from marginsvm.problem.rows import Intervals, OutputRows, Rows
+
+# Change of an entry of A'alpha (in radii, relative to the sum of alpha) above rounding in float64
+# and in float32: a warm start was given other data.
+OTHER_DATA, OTHER_DATA_IN_SINGLE = 1e-9, 1e-3
+
+
+@dataclass(frozen=True)
+class Requirements:
+    """Requirements of an algorithm on the problem.
+
+    Attributes
+    ----------
+    by_passes : bool
+        Whether each step is a pass over all rows, so that the examples may be anywhere: in
+        memory, in files, on a cluster, on a device. False: a step visits single rows, and needs the
+        examples in memory.
+    every_row : bool
+        Whether every step uses all rows. False: it uses few rows, so that computing the whole
+        kernel matrix, or the mean of all examples, would cost more than it saves.
+    in_order : bool
+        Whether the result depends on the order of the examples.
+    columns : ColumnPlan or None
+        How columns of the Gram matrix are computed and cached, for an algorithm that uses single
+        columns; the whole matrix is then never formed. None: it does not use columns.
+    responses : tuple of Response or None
+        The best responses that the algorithm uses, if each of its vectors is a combination of
+        these. None: its vectors are combinations of rows that it chooses itself.
+    """
+
+    by_passes: bool = True
+    every_row: bool = True
+    in_order: bool = False
+    columns: ColumnPlan | None = None
+    responses: tuple[Response, ...] | None = None
+
+
+@dataclass
+class Candidate:
+    """A primal or dual point of an iteration, with the values for its bounds.
+
+    Attributes
+    ----------
+    vector : Predictor
+        The predictor w. For an upper bound it has to be a Vector: ``w = A'alpha``.
+    mass : float
+        Sum of alpha (dimensionless). If positive, ``|A'alpha| / sum(alpha)`` is an upper bound; 0:
+        the vector gives none.
+    min_margin : float or None
+        Smallest margin of w (units of the radius). If given, the margin over the norm is a lower
+        bound; None: the vector gives none.
+    fallback : bool
+        Whether it may be the model of a fit that finds no separator.
+    offsets : ndarray of shape (n_classes,) or None
+        Its intercept as that model, as class offsets. None: the intercept and the scale of w are
+        those with the least exponential loss.
+
+    Examples
+    --------
+    A sum of two rows, whose norm over 2 bounds the margin from above:
+
+    >>> import numpy as np
+    >>> from marginsvm.fit import Candidate
+    >>> from marginsvm.problem.adapter import LinearAdapter
+    >>> from marginsvm.problem.rows import make_rows
+    >>> problem = LinearAdapter(np.eye(2), make_rows(np.array([0, 1]), 2, balanced=False))
+    >>> pair = Candidate(problem.row(0) + problem.row(1), mass=2.0)
+    >>> round(problem.norm(pair.vector) / pair.mass, 6)
+    0.707107
+    """
+
+    vector: Any
+    mass: float = 0.0
+    min_margin: float | None = None
+    fallback: bool = False
+    offsets: Array | None = None
+
+
+class Line(NamedTuple):
+    """The best bounds after an iteration.
+
+    Attributes
+    ----------
+    n_iter : int
+        Iterations so far.
+    n_passes : float
+        Passes over the data or, with kernels, products with the Gram matrix, so far.
+    seconds : float
+        Time of the iterations so far.
+    lower, upper : float
+        Best bounds so far (units of the radius).
+    violation : float
+        Largest distance of a score from its interval, for the best predictor so far.
+    """
+
+    n_iter: int
+    n_passes: float
+    seconds: float
+    lower: float
+    upper: float
+    violation: float = 0.0
+
+
+@dataclass
+class Progress:
+    """The progress of a fit, updated at the end of each iteration.
+
+    Attributes
+    ----------
+    state : object
+        The state of the algorithm, never modified in place.
+    C, radius, loss, nu, signs, weights, intervals
+        Parameters of the problem and its rows, by which a warm start recognises it.
+    n_iter : int
+        Iterations so far.
+    lower, upper : float
+        Best bounds so far (units of the radius), in plain floats: rounding is not accounted for.
+    best, proof : Candidate or None
+        The candidates that gave ``lower`` and ``upper``.
+    fallback : Candidate or None
+        The latest candidate with ``fallback=True``: the model where nothing separates.
+    violation : float
+        Largest distance of a score of the best predictor from its interval (units of the targets).
+    error : float or None
+        The quantity compared with ``tol`` for regression.
+    seconds, n_passes : float
+        Time and passes of the iterations.
+    confirmed_at : int
+        Iteration of the last verification of the bounds, which takes some passes.
+    confirmed : Confirmed or None
+        Certified values of these candidates, once computed.
+    begun : Progress or None
+        The progress before a step of several iterations that ``max_iter`` cut short; a resumed fit
+        starts from it and makes that step in full.
+    settled : bool
+        Whether the last step returned the same state: the algorithm has reached a fixed point.
+    history : list of Line
+    """
+
+    state: Any
+    C: float = inf
+    radius: float = 1.0
+    loss: str = "squared_hinge"
+    nu: float | None = None
+    signs: Array | None = None
+    weights: Array | None = None
+    intervals: Intervals | None = None
+    n_iter: int = 0
+    lower: float = -inf
+    upper: float = inf
+    best: Candidate | None = None
+    proof: Candidate | None = None
+    fallback: Candidate | None = None
+    violation: float = 0.0
+    error: float | None = None
+    seconds: float = 0.0
+    n_passes: float = 0.0
+    confirmed_at: int = 0
+    confirmed: Confirmed | None = None
+    begun: Progress | None = None
+    settled: bool = False
+    history: list[Line] = field(default_factory=list)
+
+    @property
+    def line(self) -> Line:
+        """The best bounds, for the history."""
+        counts = self.n_iter, self.n_passes, self.seconds
+        return Line(*counts, self.lower, self.upper, self.violation)
+
+    def copy(self) -> Progress:
+        """A copy that later iterations do not change."""
+        return replace(self, history=[*self.history])
+
+    def is_of(self, problem: KernelMatrixAdapter) -> bool:
+        """Whether the problem has this C, loss, nu, signs and sample weights."""
+        mine: Any = self.C, self.loss, self.nu, self.signs
+        others: Any = problem.C, problem.loss, problem.nu, problem.signs
+        return all(map(np.array_equal, mine, others)) and self.has_weights_of(problem)
+
+    def has_weights_of(self, problem: KernelMatrixAdapter) -> bool:
+        """Whether the problem has these sample weights."""
+        return np.array_equal(self.weights, problem.rows.weights)  # type: ignore[arg-type]
+
+    def agrees_with(self, problem: KernelMatrixAdapter, error: float = OTHER_DATA) -> bool:
+        """Whether the problem has these intervals, and A'alpha of the proof is the same there."""
+        mine, proof = self.intervals, self.proof
+        others = problem.rows.intervals if isinstance(problem.rows, OutputRows) else None
+        if mine is not None and others is not None:
+            if not all(map(np.array_equal, (mine.low, mine.high), (others.low, others.high))):
+                return False
+        elif mine is not others or proof is None:
+            return False
+        assert proof is not None
+        if problem.precision != FLOAT64:
+            error = OTHER_DATA_IN_SINGLE
+        change = (problem.refresh(proof.vector) - proof.vector).largest_entry()
+        return bool(change <= error * float(np.abs(proof.vector.coef).sum()))
+
+
+class Algorithm(ABC):
+    """An algorithm of a paper, with its parameters: a frozen dataclass.
+
+    It defines ``start`` (the initial state), ``step`` (one iteration of the paper), ``candidates``
+    (the vectors for the bounds) and ``requires``. States are immutable: a step returns a new state
+    and leaves the old one unchanged, so that a fit may be interrupted at any time.
+
+    Examples
+    --------
+    The batch perceptron. Each iteration adds the row with the smallest margin to w:
+
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> from marginsvm.fit import Algorithm, Candidate, Stopping, play
+    >>> from marginsvm.problem.adapter import LinearAdapter
+    >>> from marginsvm.problem.rows import make_rows
+    >>> from marginsvm.problem.responses import worst_row
+    >>> @dataclass(frozen=True)
+    ... class Perceptron(Algorithm):
+    ...     def start(self, problem):
+    ...         return problem.zeros()
+    ...     def step(self, problem, w):
+    ...         return w + problem.respond(w, response=worst_row).vector
+    ...     def candidates(self, problem, w):
+    ...         yield Candidate(w, w.mass, problem.margins(w).min(), fallback=True)
+    >>> rows = make_rows(np.array([1, 0]), 2, balanced=False)
+    >>> problem = LinearAdapter(np.array([[1.0, 0.0], [1.0, -1.0]]), rows)
+    >>> play(Perceptron(), problem, Stopping("separation")).status
+    'separated'
+    """
+
+    @property
+    def requires(self) -> Requirements:
+        """Requirements of the algorithm on the problem."""
+        return Requirements()
+
+    @abstractmethod
+    def start(self, problem: KernelMatrixAdapter) -> Any:
+        """Initial state."""
+
+    def continued(self, problem: KernelMatrixAdapter, before: Progress) -> Any:
+        """Warm start from a fit of the same examples at another C; None: cold start."""
+        return None
+
+    @abstractmethod
+    def step(self, problem: KernelMatrixAdapter, state: Any) -> Any:
+        """State after one more iteration; the same object at a fixed point."""
+
+    @abstractmethod
+    def candidates(self, problem: KernelMatrixAdapter, state: Any) -> Iterable[Candidate]:
+        """Vectors for the bounds after an iteration, and the model for overlapping classes."""
+
+    def best_bounds(
+        self, problem: KernelMatrixAdapter, state: Any, before: Progress
+    ) -> dict[str, Any]:
+        """Updates of the progress by a state: better bounds, and their candidates."""
+        found: dict[str, Any] = {}
+        lower, upper = before.lower, before.upper
+        for candidate in self.candidates(problem, state):
+            norm = problem.norm(candidate.vector)
+            if not isfinite(norm):
+                raise ValueError(
+                    f"{type(self).__name__} diverged in round {before.n_iter + 1}: its vectors "
+                    "overflow float64; choose a smaller step size, if it has one, or scale X"
+                )
+            if candidate.fallback:
+                found["fallback"] = candidate
+            low = candidate.min_margin
+            if low is not None and norm > 0.0 and low / norm > lower:
+                lower = low / norm
+                found["lower"], found["best"] = lower, candidate
+            if candidate.mass > 0.0 and norm / candidate.mass < upper:
+                upper = norm / candidate.mass
+                found["upper"], found["proof"] = upper, candidate
+        return found
+
+    def confirmed(self, problem: KernelMatrixAdapter, progress: Progress) -> Confirmed | None:
+        """Certified results of a fit; None: computed from its candidates."""
+        return None
+
+    def n_rounds(self, n_iter: int) -> int:
+        """Number of iterations of the step that follows ``n_iter`` iterations."""
+        return 1
+
+    def fallback(self, problem: KernelMatrixAdapter, progress: Progress) -> Candidate:
+        """Model of a fit without a separator: the last candidate with ``fallback=True``."""
+        if progress.fallback is None:
+            raise ValueError(
+                f"no candidate of {type(self).__name__} has fallback=True; one must have it: "
+                "the model where nothing separates the classes"
+            )
+        return progress.fallback
+
+
+def measured(w: Predictor, best: BestResponse) -> Candidate:
+    """A predictor as candidate, with the smallest margin found by the best response to it.
+
+    It gives a lower bound, and may be the model of a fit that finds no separator, with the
+    intercept of the response.
+
+    Parameters
+    ----------
+    w : Predictor
+    best : BestResponse
+        The best response to ``w``.
+
+    Returns
+    -------
+    Candidate
+    """
+    low, offsets = best.weights.min_margin, best.weights.offsets
+    return Candidate(w, min_margin=low, fallback=True, offsets=offsets)
+
+
+# The loop.
+
+# Largest margin (in radii) that may be rounding alone.
+NOISE = 1e-14
+# Rounding of a relative gap: with ``tol=0`` all iterations are made even if bounds are equal.
+GAP_ROUNDING = 1e-15
+# Upper bound (in radii) at which the search for a separator stops: for a smaller margin a
+# perceptron may need 1e12 mistakes.
+NEGLIGIBLE = 1e-6
+OnRound = Callable[[Progress], bool]
+_UNPROMISED = 10  # least number of iterations between verifications without a reason to stop
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """When a fit ends.
+
+    Attributes
+    ----------
+    goal : {"gap", "separation", "rounds"}
+        What ends the fit: the relative gap ``tol``, any separator of the examples, or only
+        ``max_iter``.
+    tol : float
+        Relative gap between the certified bounds (dimensionless).
+    max_iter : int
+        Limit of iterations, including those of a resumed fit.
+    negligible : float or None
+        Upper bound (in radii) at which a fit without a separator stops. Once the bound is below
+        1e-2 (with the goal "separation": below ``tol``), a proof of overlap is tried now and then.
+        None: a proof is tried once the bound is below the threshold of the problem's error model
+        (``vanishing``); without a proof the fit continues.
+    """
+
+    goal: str = "gap"
+    tol: float = 1e-3
+    max_iter: int = 10_000
+    negligible: float | None = None
+
+    def promised(self, problem: KernelMatrixAdapter, progress: Progress) -> str | None:
+        """The status for stopping by the unverified bounds, or None."""
+        if progress.error is not None:
+            return self._of_intervals(progress.error, infeasible=progress.upper == 0.0)
+        lower = progress.lower if progress.lower > NOISE else 0.0
+        if self.negligible is None:
+            small = vanishing(problem)
+        else:
+            wanted = WORTH_A_PROOF if self.goal == "gap" else min(self.tol, WORTH_A_PROOF)
+            small = max(self.negligible, wanted) if self.tol > 0 else self.negligible
+        return self._status(problem, lower, progress.upper, small, separates=True)
+
+    def confirmed(
+        self, problem: KernelMatrixAdapter, progress: Progress, bounds: Confirmed
+    ) -> str | None:
+        """The status for stopping by certified bounds, or None."""
+        if isinstance(problem.rows, OutputRows):
+            error = bounds.error(problem.rows.farthest)
+            return self._of_intervals(error, infeasible=bounds.refuted)
+        at_the_end = progress.settled or progress.n_iter >= self.max_iter
+        small = vanishing(problem) if self.negligible is None else self.negligible
+        if bounds.refuted:
+            small = np.inf
+            if self.tol == 0 and not at_the_end:
+                return None  # max_iter alone ends the fit, also a resumed one
+        separates = bounds.separates
+        status = self._status(problem, bounds.lower, bounds.upper, small, separates=separates)
+        proved = bounds.refuted or self.negligible is not None or at_the_end
+        return None if status == "no_margin" and not proved else status
+
+    def _of_intervals(self, error: float, *, infeasible: bool) -> str | None:
+        """The status for stopping a regression, or None."""
+        reached = "certified" if error + GAP_ROUNDING <= self.tol else None
+        return "infeasible" if infeasible else reached
+
+    def _status(
+        self,
+        problem: KernelMatrixAdapter,
+        lower: float,
+        upper: float,
+        negligible: float,
+        *,
+        separates: bool,
+    ) -> str | None:
+        """The status for stopping at these bounds, or None.
+
+        A soft margin is positive even if the classes overlap; ``separates`` tells whether the
+        predictor separates the examples without slack (True if not checked yet).
+        """
+        if self.goal == "rounds":
+            return None
+        positive = lower > 0.0
+        if self.goal == "separation" and positive and separates:
+            return "separated"
+        if positive and relative_gap(lower, upper) + GAP_ROUNDING <= self.tol:
+            return "certified"
+        if not positive and upper <= negligible and np.isinf(problem.C):
+            return "no_margin"
+        return None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Result of :func:`play`.
+
+    Attributes
+    ----------
+    status : str
+        ``certified``, ``separated``, ``no_margin``, ``infeasible``, ``stalled``, ``stopped`` or
+        ``max_iter``.
+    progress : Progress
+        The state, the bounds and the history at the end.
+    """
+
+    status: str
+    progress: Progress
+
+
+def play(
+    algorithm: Algorithm,
+    problem: KernelMatrixAdapter,
+    stopping: Stopping,
+    on_round: OnRound | None = None,
+    resume: Progress | None = None,
+) -> Outcome:
+    """Iterate until the stopping rule, ``max_iter`` or ``on_round`` ends the fit.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+    problem : KernelMatrixAdapter
+    stopping : Stopping
+        The stopping rule.
+    on_round : callable, default=None
+        Called after every iteration with the progress, which later iterations modify; it stops the
+        fit by returning True.
+    resume : Progress, default=None
+        Progress of an earlier fit of the same algorithm to the same problem, to be continued; None:
+        start from scratch.
+
+    Returns
+    -------
+    Outcome
+
+    Raises
+    ------
+    ValueError
+        If vectors overflow float64.
+    KeyboardInterrupt
+        Between two iterations, see :mod:`marginsvm.fit.interrupts`. The progress last passed to
+        ``on_round`` has the results so far.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginsvm.papers.momentum import Momentum
+    >>> from marginsvm.fit import Stopping, play
+    >>> from marginsvm.problem.adapter import LinearAdapter
+    >>> from marginsvm.problem.rows import make_rows
+    >>> rows = make_rows(np.array([1, 0]), 2, balanced=False)
+    >>> problem = LinearAdapter(np.array([[1.0, 0.0], [1.0, -1.0]]), rows)
+    >>> outcome = play(Momentum(), problem, Stopping(tol=0.01))
+    >>> outcome.status, outcome.progress.upper <= 1.01 * outcome.progress.lower
+    ('certified', True)
+    """
+    progress = begin(algorithm, problem) if resume is None else resume.copy()
+    known, stopped = progress.confirmed, False
+    # a resumed fit may have reached the goal already
+    status = stopping.confirmed(problem, progress, known) if known else None
+    while not (status or stopped or progress.settled or progress.n_iter >= stopping.max_iter):
+        # Only a caller with on_round can keep the progress before an interrupt.
+        if on_round is not None:
+            let_interrupts_through()
+        advance(algorithm, problem, stopping, progress)
+        status = check(algorithm, problem, stopping, progress)
+        stopped = on_round is not None and on_round(progress)
+    if status is None and stopping.goal != "rounds":  # the certified bounds may reach the goal
+        progress.confirmed = progress.confirmed or confirm(algorithm, problem, progress)
+        status = stopping.confirmed(problem, progress, progress.confirmed)
+    without = "stopped" if stopped else "stalled" if progress.settled else "max_iter"
+    return Outcome(status or without, progress)
+
+
+@np.errstate(over="ignore", invalid="ignore")  # best_bounds checks the norms for overflow
+def begin(
+    algorithm: Algorithm, problem: KernelMatrixAdapter, before: Progress | None = None
+) -> Progress:
+    """Progress before the first iteration.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+    problem : KernelMatrixAdapter
+    before : Progress, default=None
+        Progress on the same examples with another C, for a warm start; all bounds are recomputed.
+    """
+    rows, problem.work.passes = problem.rows, 0.0
+    near = None if before is None else algorithm.continued(problem, before)
+    state = algorithm.start(problem) if near is None else near
+    return Progress(
+        state,
+        C=problem.C,
+        radius=problem.radius,
+        loss=problem.loss,
+        nu=problem.nu,
+        signs=problem.signs,
+        weights=rows.weights,
+        n_passes=problem.work.passes,
+        intervals=rows.intervals if isinstance(rows, OutputRows) else None,
+    )
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def advance(
+    algorithm: Algorithm, problem: KernelMatrixAdapter, stopping: Stopping, progress: Progress
+) -> None:
+    """Make one step and keep the best bounds."""
+    begun, problem.work.passes = time.perf_counter(), 0.0
+    state = algorithm.step(problem, progress.state)
+    end = progress.n_iter + algorithm.n_rounds(progress.n_iter)
+    changes = algorithm.best_bounds(problem, state, progress)
+    changes["begun"] = progress.copy() if end > stopping.max_iter else None
+    changes["settled"] = state is progress.state
+    changes["state"], changes["n_iter"] = state, min(end, stopping.max_iter)
+    changes["n_passes"] = progress.n_passes + problem.work.passes
+    changes["confirmed"] = None
+    changes["seconds"] = progress.seconds + time.perf_counter() - begun
+    vars(progress).update(changes)  # at once: a second Ctrl-C interrupts within an iteration
+    progress.history.append(progress.line)
+
+
+def check(
+    algorithm: Algorithm, problem: KernelMatrixAdapter, stopping: Stopping, progress: Progress
+) -> str | None:
+    """Verify the bounds if they would end the fit; returns its status, or None.
+
+    The bounds of an iteration are unverified (and may be in float32). If they would stop the fit,
+    they are verified in float64. If that fails, the next verification comes after 10 % more
+    iterations, as it takes passes, and for a proof of overlap after twice as many. Soft margins are
+    also verified every 25 % more iterations: with optimal slack the bound of a predictor is better
+    than in its iteration.
+    """
+    status, n, before = stopping.promised(problem, progress), progress.n_iter, progress.confirmed_at
+    wait = before if status == "no_margin" else before // 10  # a proof takes longer
+    promising = status is not None and n > before + wait
+    is_soft = (np.isfinite(problem.C) or problem.nu is not None) and stopping.goal != "rounds"
+    if not (promising or (is_soft and n >= before + before // 4 + _UNPROMISED)):
+        return None
+    bounds = confirm(algorithm, problem, progress)
+    ended = stopping.confirmed(problem, progress, bounds)
+    changes: dict[str, object] = {"confirmed_at": n, "confirmed": bounds}
+    if status == "no_margin":  # keep the bound of this proof
+        changes["upper"] = min(progress.upper, bounds.upper)
+    elif ended is None and status is not None and progress.error is None:
+        # the unverified bounds were too optimistic: reset, so that later ones can replace them
+        changes["lower"] = min(progress.lower, bounds.lower)
+        changes["upper"] = max(progress.upper, bounds.upper)
+    vars(progress).update(changes)
+    return ended
+
+
+# The end of a fit: its best predictor and alpha are published, with certified bounds.
+
+# |A'alpha| over the sum of alpha (in radii) below which it is rounding.
+NOTHING_LEFT = 1e-13
+# Range of the logarithm of the factor of the margins (relative to the largest) in the search for
+# the least loss: from e^-5, where the loss is flat, to e^10, where the smallest margins dominate.
+LOG_SCALES = (-5.0, 10.0)
+
+
+@np.errstate(over="ignore", invalid="ignore")  # vectors that overflow give no bounds
+def confirm(algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress) -> Confirmed:
+    """Publish the best model and the best alpha so far, with certified bounds.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+    problem : KernelMatrixAdapter
+    progress : Progress
+        After at least one iteration.
+    """
+    known = algorithm.confirmed(problem, progress)
+    if known is not None:
+        return known
+    found, (qp,) = progress.proof, programs_of(problem)
+    assert found is not None
+    model, predictor = _best_model(algorithm, problem, progress, qp)
+    proof = proofs.prove_overlap(problem, proofs.with_weights(qp, predictor, found.vector.coef))
+    return Confirmed(model, (proof,), problem.rows.unit, np.ones(1))
+
+
+def _best_model(
+    algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress, qp: QuadraticProgram
+) -> tuple[Predictor, proofs.Predictor]:
+    """Vector and predictor of the best separator or, if there is none, of the fallback."""
+    best = progress.best
+    if best is not None:
+        offsets = best_offsets(problem, problem.margins(best.vector, precise=True))
+        found = _published(problem, qp, best.vector, offsets)
+        if found.primal.margin > 0.0:
+            return best.vector, found
+    last = algorithm.fallback(problem, progress)
+    model, known = last.vector, last.offsets
+    if problem.norm(model) <= NOTHING_LEFT * float(model.coef.sum()):
+        model = problem.zeros()
+    if known is None:
+        margins = problem.margins(model, precise=True)  # in float64: float32 may be too coarse
+        known = least_loss(problem.rows, margins).offsets
+    return model, _published(problem, qp, model, known)
+
+
+def _published(
+    problem: KernelMatrixAdapter, qp: QuadraticProgram, vector: Predictor, offsets: Array
+) -> proofs.Predictor:
+    b = np.atleast_1d(problem.rows.score_offsets(offsets))
+    return proofs.published(qp, predictor_of(problem, vector), b)
+
+
+def best_offsets(problem: KernelMatrixAdapter, margins: Array) -> Array:
+    """Class offsets that are optimal for these margins under the problem's loss."""
+    if problem.upper is not None:
+        return softmax.below(problem.upper).respond(problem.rows, margins, 0.0).offsets
+    return problem.rows.best_offsets(problem.rows.group_min(margins))
+
+
+def least_loss(rows: Rows, margins: Array) -> Weights:
+    """Softmax weights of the margins, scaled by the factor with the least exponential loss.
+
+    Their offsets are the best intercept of the predictor at that scale, in the units of the given
+    margins. Without scaling, the minimiser for small margins would be an intercept that predicts
+    the larger class for all examples.
+
+    Parameters
+    ----------
+    rows : Rows
+    margins : ndarray of shape rows.shape
+
+    Returns
+    -------
+    Weights
+    """
+    size = float(np.abs(margins[np.isfinite(margins)]).max(initial=0.0)) or 1.0
+
+    def response(log_scale: float) -> Weights:
+        return softmax(rows, margins, size * float(np.exp(-log_scale)))
+
+    least = minimize_scalar(lambda s: response(s).log_risk, bounds=LOG_SCALES, method="bounded")
+    return response(float(least.x))
