@@ -73,70 +73,61 @@ class MaxMarginClassifierCV(
     ClassifierMixin,
     BaseEstimator,
 ):
-    """Soft margin with the C and gamma that score best in cross-validation, and a certificate.
+    """Maximum-margin classifier whose C and gamma are chosen by cross-validation.
 
-    In each fold, soft margins are fitted for ascending C with warm starts, and scored on the
-    held-out examples. The model is :class:`MaxMarginClassifier` with the best C on all examples.
-    Folds share a kernel matrix for each gamma (up to 9,000 examples).
+    Each fold fits soft margins for ascending C, with warm starts. The model is
+    :class:`MaxMarginClassifier` with the best C and gamma, fitted to all examples.
 
     Parameters
     ----------
     loss : {"squared_hinge", "hinge"}
         As in :class:`MaxMarginClassifier`.
     Cs : int or array-like of shape (n_Cs,)
-        Values of C (dimensionless), or their number, from ``max(1e-3, 1 / (2 n)) / r^2`` to ``1e6 /
-        r^2``; r: root mean square distance to the mean (without an intercept, to 0).
+        Values of C (dimensionless), or their number, from ``max(1e-3, 1/(2n))/r^2`` to
+        ``1e6/r^2``; r: root mean square distance to the mean (no intercept: to 0).
     gammas : array-like of shape (n_gammas,)
-        Values of gamma (units as there), chosen with C. None: ``gamma``.
+        Values of ``gamma`` (same units), chosen with C. None: ``gamma``.
     cv : int, cross-validation generator or iterable of (train, test)
         Folds, as in GridSearchCV; None: five.
     scoring : str or callable
-        As in GridSearchCV; None: accuracy. With a kernel, scorers get a kernel matrix.
+        As in GridSearchCV; None: accuracy. Kernels: scorers get a kernel matrix.
     tol : float
-        Relative gap of the model (dimensionless); in folds, 1e-3 (or ``tol``, if larger).
+        ``gap_`` at which the fit ends (dimensionless); in folds 1e-3, or ``tol`` if larger.
     max_iter : int
-        Largest number of iterations of a fit.
+        Iteration limit of a fit.
     n_jobs : int
-        Folds fitted in parallel, as in joblib.
+        Folds in parallel, as in joblib.
     refit : bool
-        Whether to fit the model. If not, there are only scores.
-    verbose : bool or int
-        Print the model's bounds after iterations 1, 2, 4, 8 and so on.
+        Whether to fit the model after the scores.
 
     Attributes
     ----------
     C_ : float
-        C of the best mean score (dimensionless); ties: the smallest, with the smallest gamma.
-    gamma_, gammas_ : float, and ndarray of shape (n_gammas,)
-        With ``gammas``: the best one, and all, ascending (units of the kernel).
-    Cs_ : ndarray of shape (n_Cs,), or with gammas (n_gammas, n_Cs)
+        Best C (dimensionless); ties: the smallest, with the smallest gamma.
+    gamma_, gammas_ : float, ndarray of shape (n_gammas,)
+        With ``gammas``: the best, and all, ascending (units of ``gamma``).
+    Cs_ : ndarray of shape (n_Cs,) or (n_gammas, n_Cs)
         Values of C, ascending (dimensionless).
-    scores_ : ndarray of shape (n_folds, n_Cs), or with gammas (n_folds, n_gammas, n_Cs)
-        Scores on the held-out examples.
+    scores_, fold_gaps_ : ndarray of shape (n_folds, n_Cs) or (n_folds, n_gammas, n_Cs)
+        Scores on the held-out examples; relative gaps of these fits, computed but not proved.
     best_score_ : float
-        Mean score of ``C_`` (units of the score; accuracy: dimensionless).
-    fold_gaps_ : ndarray of shape (n_folds, n_Cs), or with gammas (n_folds, n_gammas, n_Cs)
-        Relative gaps of the fits in folds, as computed by the solver, not proved.
+        Mean score of ``C_`` (units of the score).
     best_estimator_ : MaxMarginClassifier
         The model.
-    margin_ : float
-        Certified lower bound on the soft margin with ``C_`` (units of X).
-    support_, n_support_ : ndarray of shape (n_support,), and of shape (n_classes,)
-        Indices of the support vectors, also for linear predictors; number in each class.
-    dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support)
-        Coefficients of the support vectors. Linear: ``dual_coef_ @ X[support_]`` is ``coef_`` up to
-        the gap.
+    support_, n_support_ : ndarray of shape (n_support,) and (n_classes,)
+        Indices of the support vectors; number in each class.
+    dual_coef_ : ndarray of shape (1 or n_classes, n_support)
+        Their coefficients. Linear: ``dual_coef_ @ X[support_]`` is ``coef_`` up to the gap.
 
     See Also
     --------
-    MaxMarginClassifier : One C, which may be infinite.
     margin_path : Certified solutions for many C.
     CostCurveDisplay : A picture of the scores.
 
     References
     ----------
     S. Keerthi, D. DeCoste. A modified finite Newton method for fast solution of large
-    scale linear SVMs. JMLR, 2005. Section 5 (Algorithm L2-SVM-MFN for several C).
+    scale linear SVMs. JMLR, 2005. Section 5 (several C).
 
     Examples
     --------
@@ -147,7 +138,7 @@ class MaxMarginClassifierCV(
     >>> clf.scores_.shape, bool(clf.best_score_ > 0.95), bool(clf.gap_ < 1e-6)
     ((5, 10), True, True)
 
-    With a kernel, its coefficient as well:
+    With a kernel:
 
     >>> clf = MaxMarginClassifierCV(kernel="rbf", gammas=[1e-7, 1e-6, 1e-5], Cs=[1, 10]).fit(X, y)
     >>> clf.scores_.shape, clf.gamma_, clf.C_ in clf.Cs_

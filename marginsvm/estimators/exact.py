@@ -389,28 +389,27 @@ class MaxMarginClassifier(
 ):
     """Maximum-margin classifier by the exact solver: the recommended estimator.
 
-    It finds the linear or kernel classifier with the largest hard or soft margin, and proves how
-    close to the largest it is. If the classes are not separable, a hard margin ends with a proof of
-    that, a warning and a usable model; ``C < inf`` then gives a soft margin.
+    It finds the linear or kernel classifier of largest hard or soft margin, and bounds the largest
+    from above. If the classes are not separable, a hard margin (``C=inf``) ends with a proof of
+    that, a warning and a usable model: a soft margin with a large C.
 
     Parameters
     ----------
     loss : {"squared_hinge", "hinge"}
-        Squared hinge, as in LinearSVC, or hinge, as in SVC (several classes: as in
+        Squared hinge, as in LinearSVC, or hinge, as in SVC (k > 2: as in
         ``LinearSVC(multi_class="crammer_singer")``).
     warm_start : bool
-        Continue the previous fit: the result of one longer fit up to ``tol``. With another C, start
-        at the previous solution.
+        Start at the previous solution, also with another C.
 
     Attributes
     ----------
     margin_ : float
         Certified lower bound on this predictor's margin (soft: ``1 / sqrt(2 P)``; units of X).
-    support_, n_support_ : ndarray of shape (n_support,), and of shape (n_classes,)
-        Indices of the support vectors, also for linear predictors; number in each class.
-    dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support)
-        Coefficients of the support vectors. Linear: ``dual_coef_ @ X[support_]`` is ``coef_`` up to
-        the gap (0 where ``monotonic_cst`` forbids its sign).
+    support_, n_support_ : ndarray of shape (n_support,) and (n_classes,)
+        Indices of the support vectors; number in each class.
+    dual_coef_ : ndarray of shape (1 or n_classes, n_support)
+        Their coefficients. Linear: ``dual_coef_ @ X[support_]`` is ``coef_`` up to the gap (0 where
+        ``monotonic_cst`` forbids its sign).
     nu_ : float
         ``loss="hinge"``: nu of the equivalent NuSVC (dimensionless).
 
@@ -422,15 +421,13 @@ class MaxMarginClassifier(
     -----
     The minimum of ``P = |w|^2 / 2 + C sum(loss)`` lies between ``0.5 / margin_bound_**2`` and
     ``0.5 / margin_**2``. The solver chooses among an active set, SMO, dual coordinate descent,
-    interior points and Newton's method. The model of inseparable classes with a hard margin is a
-    soft margin with a large C.
+    interior points and Newton's method.
 
     References
     ----------
     Philip Wolfe. Finding the nearest point in a polytope. Mathematical Programming, 1976.
 
-    J. Kim, H. Park. Fast nonnegative matrix factorization: an active-set-like method and
-    comparisons. SIAM J. Sci. Comput., 2011.
+    J. Kim, H. Park. SIAM J. Sci. Comput., 2011 (an active-set-like method).
 
     S. Keerthi, D. DeCoste. A modified finite Newton method for fast solution of large
     scale linear SVMs. JMLR, 2005.

@@ -69,8 +69,7 @@ class MaxMarginOutlierDetector(
     kernel : str or callable
         As in OneClassSVM. ``"linear"`` only makes sense where X lies on one side of the origin.
     warm_start : bool
-        Continue the previous fit on the same data. With another ``nu`` or other weights, a new fit
-        starts.
+        Continue the previous fit, if data, ``nu`` and weights are the same.
 
     Attributes
     ----------
@@ -84,7 +83,7 @@ class MaxMarginOutlierDetector(
         Coefficients of the support vectors, on libsvm's scale: their sum is nu times the sum of the
         sample weights (``nu=None``: 1). Linear: ``dual_coef_ @ X[support_]`` is ``coef_`` up to the
         gap.
-    support_, n_support_ : ndarray of shape (n_support,), and of shape (1,)
+    support_, n_support_ : ndarray of shape (n_support,) and (1,)
         Indices of the support vectors; their number.
     support_vectors_ : ndarray or csr matrix of shape (n_support, n_features)
         Kernels: the support vectors; empty if precomputed.
@@ -105,13 +104,11 @@ class MaxMarginOutlierDetector(
     n_iter_ : int
         Iterations.
     certificate_ : Certificate
-        Bounds, status and the dual variables that prove the upper bound.
+        Bounds, status and dual variables.
     history_ : dict of ndarray
         ``n_iter``, ``n_passes``, ``seconds``, ``margin``, ``margin_bound`` of each iteration.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Their names, where X has names.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
+        Number of features; their names, if any.
 
     See Also
     --------

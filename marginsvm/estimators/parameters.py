@@ -190,11 +190,11 @@ class FitParameters:
     Parameters
     ----------
     tol : float
-        Relative gap between the certified bounds at which the fit ends (dimensionless).
+        ``gap_`` at which the fit ends (dimensionless).
     max_iter : int
-        Largest number of iterations, those before a warm start included.
+        Iteration limit, including iterations before a warm start.
     verbose : bool or int
-        Print the bounds after iterations 1, 2, 4, 8 and so on.
+        Print the bounds at iterations 1, 2, 4, ...
     """
 
     tol: float = parameter(Interval(Real, 0.0, None, closed="left"), default=1e-3)
@@ -209,7 +209,7 @@ class WarmParameters(FitParameters):
     Parameters
     ----------
     warm_start : bool
-        Continue the previous fit on the same data, C and weights, bit for bit as one longer fit.
+        Continue the previous fit (same data, C, weights), bit for bit.
     """
 
     warm_start: bool = parameter("boolean", default=False)
@@ -222,40 +222,37 @@ class ClassParameters:
     Parameters
     ----------
     class_weight : dict or "balanced"
-        Factor of the sample weights of each class (dimensionless), by label; 1 for others, 0 leaves
-        a class out. ``"balanced"``: n / (k n_c) for class c of k.
+        Factor of ``sample_weight`` by label (dimensionless), as in SVC; 0 excludes a class.
     fit_intercept : bool
-        Whether to fit an intercept; it is not penalised.
+        Whether to fit an intercept (not penalised).
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         Class labels, sorted.
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+    coef_ : ndarray of shape (1 or n_classes, n_features)
         Coefficients; the closest examples have decision values +-1 (k classes: scores differ by 1).
-    intercept_ : ndarray of shape (1,) or (n_classes,)
+    intercept_ : ndarray of shape (1 or n_classes,)
         Intercept, on the same scale.
     margin_ : float
         Certified lower bound on this predictor's margin (units of X).
     margin_bound_ : float
         Certified upper bound on any predictor's margin (units of X).
     gap_ : float
-        Relative gap, from 0 to 1 (dimensionless).
+        Relative gap of the bounds, from 0 to 1 (dimensionless).
     separable_ : bool or None
         True: this predictor separates the classes. False: proved inseparable. None: unknown.
     status_ : str
-        ``"certified"``, ``"separated"``, ``"no_margin"``, ``"stalled"`` (exact solver),
-        ``"max_iter"``, ``"stopped"`` or ``"interrupted"``.
+        ``"certified"``, ``"separated"``, ``"no_margin"``, ``"stalled"``, ``"max_iter"``,
+        ``"stopped"`` or ``"interrupted"``.
     n_iter_ : int
         Iterations.
     certificate_ : Certificate
         Bounds, status and dual variables.
     history_ : dict of ndarray
-        ``n_iter``, ``n_passes``, ``seconds``, ``margin``, ``margin_bound`` of each iteration.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Their names, where X has names.
+        ``n_iter``, ``n_passes``, ``seconds``, ``margin``, ``margin_bound`` per iteration.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
+        Number of features; their names, if any.
     """
 
     class_weight: dict[Any, float] | str | None = parameter(
@@ -271,7 +268,7 @@ class CommonParameters(WarmParameters, ClassParameters):
     Parameters
     ----------
     stopping : {"gap", "separation"}
-        End at a relative gap of ``tol``; ``"separation"``: or without training errors.
+        ``"gap"``: end at ``tol``; ``"separation"``: also without training errors.
     """
 
     stopping: str = parameter(StrOptions({"gap", "separation"}), default="gap")
@@ -284,27 +281,27 @@ class NamedKernelParameters:
     Parameters
     ----------
     kernel : str or callable
-        ``"linear"``, ``"precomputed"``, a name of ``sklearn.metrics.pairwise.pairwise_kernels``, or
+        A name of ``sklearn.metrics.pairwise.pairwise_kernels``, ``"precomputed"``, or
         ``kernel(X, Y) -> matrix``, also of objects.
     gamma : {"scale", "auto"} or float
-        Kernel coefficient, as in SVC (for "rbf": 1 over the units of X, squared).
+        Kernel coefficient, as in SVC ("rbf": units of X^-2).
     degree : float
-        Degree of the polynomial kernel (dimensionless).
+        Degree of "poly" (dimensionless).
     coef0 : float
-        Constant of the polynomial kernel (dimensionless).
+        Constant of "poly" and "sigmoid" (dimensionless).
     kernel_params : dict
         Keyword arguments of the kernel.
     cache_size : float
-        Memory for kernel values (MB); others are recomputed.
+        Memory for kernel values (MB).
 
     Attributes
     ----------
-    support_, n_support_ : ndarray of shape (n_support,), and of shape (n_classes,)
+    support_, n_support_ : ndarray of shape (n_support,) and (n_classes,)
         Kernels: indices of the support vectors; number in each class.
     support_vectors_ : ndarray or csr matrix of shape (n_support, n_features)
         Kernels: the support vectors; empty if precomputed.
-    dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support)
-        Kernels: coefficients of the support vectors, in place of ``coef_``.
+    dual_coef_ : ndarray of shape (1 or n_classes, n_support)
+        Kernels: their coefficients, in place of ``coef_``.
     """
 
     kernel: str | Callable[..., Array] = parameter(StrOptions(KERNELS), callable, default="linear")
@@ -325,7 +322,7 @@ class CostParameters:
     ----------
     C : float
         Cost of slack (dimensionless), as in ``LinearSVC(loss="squared_hinge")``. ``inf``: a hard
-        margin, no training errors.
+        margin.
     """
 
     C: float = parameter(Interval(Real, 0.0, None, closed="right"), default=np.inf)
@@ -343,9 +340,8 @@ class ShareParameters:
     Parameters
     ----------
     nu : float in (0, 1]
-        nu of NuSVC (dimensionless), with ``C=inf``: maximise the mean of the smallest margins of
-        this share of the examples. With an intercept, at most twice the share outside the largest
-        class.
+        As in NuSVC (dimensionless; ``C=inf``): maximise the mean of the smallest fraction nu of the
+        margins. With an intercept, at most twice the share outside the largest class.
     """
 
     nu: float | None = parameter(Interval(Real, 0.0, 1.0, closed="right"), None, default=None)
@@ -358,9 +354,8 @@ class SignParameters:
     Parameters
     ----------
     monotonic_cst : array-like of shape (n_features,) or dict
-        Sign of each coefficient, as in scikit-learn's trees: 1 non-negative, -1 non-positive, 0
-        any; a dict: by feature name. Bounds are for these signs. Linear, two classes; X becomes
-        dense.
+        Signs of coefficients (1, -1, or 0: any), or a dict by feature name; bounds are for these
+        signs. Linear, two classes; X becomes dense.
     """
 
     monotonic_cst: Any = parameter("array-like", dict, None, default=None)
@@ -373,42 +368,40 @@ class TubeParameters(WarmParameters):
     Parameters
     ----------
     epsilon : float
-        Half the width of the tube ``[y - epsilon, y + epsilon]`` (units of y).
+        Half the tube's width (units of y).
     fit_intercept : bool
-        Whether to fit an intercept; it is not penalised.
+        Whether to fit an intercept (not penalised).
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
-        Coefficients (units of y over those of X).
+        Coefficients (units of y over X).
     intercept_ : ndarray of shape (1,) or (n_outputs,)
         Intercept (units of y).
     norm_ : float
-        Root of twice the objective of all outputs together (units of y over those of X).
+        ``sqrt(2 P)``, P summed over outputs (units of y over X).
     norm_bound_ : float
-        Certified lower bound on ``norm_`` (same units). inf: proved that no predictor fits.
+        Certified lower bound on ``norm_`` (same units). inf: proved that none fits.
     gap_ : float
-        Relative gap, from 0 to 1 (dimensionless), between ``norm_`` and the bound for predictors
-        that violate the tube by at most ``violation_`` (with ``C < inf``, all).
+        Relative gap, from 0 to 1 (dimensionless), of ``norm_`` and the bound for predictors that
+        violate the tube by at most ``violation_`` (``C < inf``: all).
     violation_ : float
-        Upper bound on the largest distance of a prediction from its tube (units of y).
+        Upper bound on the distance of any prediction from its tube (units of y).
     feasible_ : bool or None
-        Whether some predictor fits the tube without slack. True: this one. False: proved that none
-        does. None: unknown.
+        True: this predictor fits the tube without slack. False: proved that none does. None:
+        unknown.
     status_ : str
-        ``"certified"``, ``"infeasible"``, ``"stalled"`` (exact solver), ``"max_iter"``,
-        ``"stopped"`` or ``"interrupted"``.
+        ``"certified"``, ``"infeasible"``, ``"stalled"``, ``"max_iter"``, ``"stopped"`` or
+        ``"interrupted"``.
     n_iter_ : int
         Iterations.
     certificate_ : Certificate
-        Bounds, status and the dual variables that prove them.
+        Bounds, status and dual variables.
     history_ : dict of ndarray
-        ``n_iter``, ``n_passes``, ``seconds``, ``norm``, ``norm_bound``, ``violation`` of each
+        ``n_iter``, ``n_passes``, ``seconds``, ``norm``, ``norm_bound``, ``violation`` per
         iteration.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Their names, where X has names.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
+        Number of features; their names, if any.
     """
 
     epsilon: float = parameter(Interval(Real, 0.0, None, closed="left"), default=0.1)
@@ -422,10 +415,10 @@ class NormalizeParameters(CommonParameters):
     Parameters
     ----------
     fit_intercept : bool
-        Whether to fit an intercept; it is not penalised, unless ``normalize=True``.
+        Whether to fit an intercept; not penalised, unless ``normalize=True``.
     normalize : bool
-        Divide each example by its norm (in feature space), also in prediction. Margins are those of
-        the divided examples: without an intercept, rho_K of Ramdas and Pena (2014); with one, of
+        Divide each example by its norm (in feature space), also in prediction; margins are those of
+        the divided examples (rho_K of Ramdas and Pena). With an intercept, examples are
         ``(x, s) / ||(x, s)||``, s the largest norm. A precomputed kernel must have K(x, x) = 1.
 
     Attributes
@@ -444,7 +437,7 @@ class RandomParameters:
     Parameters
     ----------
     random_state : int, RandomState instance or None
-        Seed of the draws; equal seeds give equal models, bit for bit.
+        Seed of the draws.
     """
 
     random_state: int | np.random.RandomState | None = parameter("random_state", default=None)
@@ -472,8 +465,7 @@ class PNormParameters(NormParameters):
     Parameters
     ----------
     intercept_scaling : float
-        The intercept is the coefficient of a constant feature of this value (units of
-        X), as in LinearSVC: the larger, the less it is penalised.
+        Constant feature (units of X), as in LinearSVC; larger values penalise the intercept less.
     """
 
     intercept_scaling: float = parameter(Interval(Real, 0.0, None, closed="neither"), default=1.0)
@@ -486,16 +478,16 @@ class LpParameters(PNormParameters, CommonParameters):
     Parameters
     ----------
     fit_intercept : bool
-        Whether to fit an intercept. It is penalised, see ``intercept_scaling``.
+        Whether to fit an intercept (penalised: see ``intercept_scaling``).
     max_iter : int
-        Largest number of epochs, those before a warm start included. An epoch has one step for each
-        row (example and other class).
+        Epoch limit, including epochs before a warm start. An epoch has a step per row (example and
+        other class).
 
     Attributes
     ----------
     margin_ : float
-        Certified lower bound on this predictor's margin: the smallest distance to the boundary in
-        the q-norm, 1/p + 1/q = 1, constant feature included (units of X).
+        Certified lower bound on this predictor's margin (in the q-norm, 1/p + 1/q = 1, constant
+        feature included; units of X).
     margin_bound_ : float
         Certified upper bound on any predictor's margin (units of X).
     n_iter_ : int

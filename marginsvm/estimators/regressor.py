@@ -87,11 +87,11 @@ class MaxMarginRegressor(
     RegressorState,
     BaseEstimator,
 ):
-    """Support vector regression by the exact solver, with a proof of how good it is.
+    """Support vector regression by the exact solver, with certified bounds.
 
-    It minimises ``P = |w|^2 / 2 + C sum(loss)`` and proves a lower bound on the least P. The loss
-    of an example is the distance xi of its prediction from the tube ``[y - epsilon, y + epsilon]``,
-    or its square. With ``C=inf``, all predictions are to lie in the tube.
+    It minimises ``P = |w|^2 / 2 + C sum(loss)`` and proves a lower bound on P. The loss of an
+    example is the distance xi of its prediction from the tube ``[y - epsilon, y + epsilon]``, or
+    its square. With ``C=inf``, predictions must lie in the tube.
 
     Parameters
     ----------
@@ -100,40 +100,36 @@ class MaxMarginRegressor(
     C : float
         Cost of slack (units of y over those of the loss; squared: dimensionless). inf: a hard tube.
     nu : float or None
-        Largest share of the examples (dimensionless) outside the tube, as in NuSVR: epsilon is then
-        found, at a cost of ``C nu n epsilon`` in P. It needs ``C < inf`` and the first loss.
+        As in NuSVR, the largest share of examples outside the tube (dimensionless): epsilon is then
+        found, at the cost ``C nu n epsilon`` in P. Needs ``C < inf`` and the first loss.
     monotonic_cst : array-like of shape (n_features,) or dict
-        Sign of each coefficient, as in scikit-learn's trees: 1 non-negative, -1 non-positive, 0
-        any; a dict gives them by feature name. Bounds are about predictors with these signs. Linear
-        predictors; X becomes dense.
+        Signs of coefficients (1, -1, or 0: any), or a dict by feature name; bounds are for these
+        signs. Linear; X becomes dense.
     tol : float
-        Relative gap of each output at which the fit ends, between the bounds on ``sqrt(2 P)``
-        (dimensionless).
+        Relative gap of an output's ``sqrt(2 P)`` at which its fit ends (dimensionless).
     warm_start : bool
-        Continue the previous fit on the same data. With another C or other weights, a new fit
-        starts.
+        Continue the previous fit (same data, C, weights).
 
     Attributes
     ----------
     objective_ : float or ndarray of shape (n_outputs,)
-        P of this predictor, for each output (units of y over those of X, squared).
+        P of this predictor (units of y over X, squared).
     objective_bound_ : float or ndarray of shape (n_outputs,)
-        Certified lower bound on P (same units); with ``C=inf``, on that of predictors as far
-        outside the tube as ``violation_``. inf: proved that none fits.
+        Certified lower bound on P (same units; ``C=inf``: for violations up to ``violation_``).
+        inf: proved that none fits.
     epsilon_ : float or ndarray of shape (n_outputs,)
-        Half the width of the tube, given or found (units of y).
-    support_, n_support_ : ndarray of shape (n_support,), and of shape (1,)
+        Half the tube's width, given or found (units of y).
+    support_, n_support_ : ndarray of shape (n_support,) and (1,)
         Indices of the support vectors; kernels: their number.
     support_vectors_ : ndarray or csr matrix of shape (n_support, n_features)
         Kernels: the support vectors; empty if precomputed.
     dual_coef_ : ndarray of shape (n_outputs, n_support)
-        Coefficients of the support vectors. Linear: ``dual_coef_ @ X[support_]`` is ``coef_`` up to
-        the gap.
+        Their coefficients. Linear: ``dual_coef_ @ X[support_]`` is ``coef_`` up to the gap.
 
     See Also
     --------
     DualLpRegressor : Tubes of any ends, and other norms.
-    sklearn.svm.SVR, sklearn.svm.LinearSVR : The same problem without a proof.
+    sklearn.svm.SVR, sklearn.svm.LinearSVR : The same problem without bounds.
 
     References
     ----------

@@ -225,12 +225,12 @@ class AcceleratedPerceptron(
         ``sklearn.metrics.pairwise.pairwise_kernels``, or ``kernel(X, Y) -> matrix``.
     p : float in (1, 2] or "sparse"
         Norm of the predictor (dimensionless); ``"sparse"`` is 1 + 1 / ln(n_features). Margins are
-        distances in the dual norm. The intercept is not penalised.
+        distances in the dual norm.
     play : {"optimistic", "nesterov", "mirror_prox"}
-        Who plays optimistically. ``"optimistic"``: the learner (Algorithms 1 and 2).
-        ``"nesterov"``, p = 2: the data player (Algorithm 3, Nesterov's method on the exponential
-        loss). ``"mirror_prox"``, p = 2: both, in two passes a round (Algorithm 5), with a guarantee
-        only for a separator or a proof that there is none.
+        ``"optimistic"``: the learner is optimistic (Algorithms 1 and 2). For p = 2 also
+        ``"nesterov"``: the data player (Algorithm 3, Nesterov's method on the exponential loss);
+        ``"mirror_prox"``: both, two passes a round (Algorithm 5), guaranteed only to find a
+        separator or a proof that there is none.
 
     Notes
     -----

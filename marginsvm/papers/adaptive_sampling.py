@@ -161,9 +161,9 @@ class AdaptiveSamplingKernelClassifier(
 ):
     r"""Maximum-margin classifier for kernels that draws one example at a time.
 
-    For kernel matrices that do not fit in memory. Each round draws one example, the more likely the
-    smaller its margin, and computes one column of the matrix. Mostly few examples are drawn; their
-    columns are cached.
+    For kernel matrices that do not fit in memory. Each round draws one example, with a higher
+    probability for a smaller margin, and computes its column of the matrix. Usually few different
+    examples are drawn; their columns are cached.
 
     Parameters
     ----------
@@ -171,20 +171,19 @@ class AdaptiveSamplingKernelClassifier(
         ``"linear"``, ``"precomputed"``, a name of ``sklearn.metrics.pairwise.pairwise_kernels``, or
         ``kernel(X, Y) -> matrix``. If it has a method ``prepare``, it gets ``prepare(X)``.
     fit_intercept : bool
-        Whether to fit an intercept; it is not penalised. A round then draws one example of each
-        class (k > 2: of two or three classes that form a cycle).
+        Whether to fit an intercept (not penalised). A round then draws one example of each class
+        (k > 2: of two or three classes that form a cycle).
     max_iter : int
-        Largest number of draws, those before a warm start included.
+        Limit on draws, including those before a warm start.
     schedule : {"momentum", "theory"}
         ``"momentum"``: constant steps with Nesterov's momentum, best in practice. ``"theory"``: no
-        momentum and the step ``sqrt(ln n / max_iter)`` of Theorem 4.1, see
-        :func:`marginsvm.theory_draws`; a warm start with another ``max_iter`` is then not one
-        longer fit.
+        momentum and the step ``sqrt(ln n / max_iter)`` of Theorem 4.1 (see
+        :func:`marginsvm.theory_draws`); warm starts then need the same ``max_iter``.
     step : {"schedule", "constant", "inv_sqrt"}, float or callable
-        Step theta_t of draw t (dimensionless): that of ``schedule``, a name, a number, a function
-        of t, or a schedule.
+        Step theta_t (dimensionless): that of ``schedule``, a name, a number, or a function of the
+        draw t.
     momentum : {"schedule", "nesterov"}, float, callable or None
-        Momentum beta_t in [0, 1] of draw t (dimensionless), in the same ways; None: none.
+        Momentum beta_t in [0, 1] (dimensionless), given as ``step``; None: none.
 
     Attributes
     ----------
@@ -197,7 +196,7 @@ class AdaptiveSamplingKernelClassifier(
 
     Notes
     -----
-    The weighted draws are a distribution: ``norm(w) / mass(w)`` is an upper bound.
+    The upper bound is ``norm(w)`` over the sum of the weights of the draws.
 
     References
     ----------

@@ -419,46 +419,40 @@ class DualLpPerceptron(
 ):
     r"""Maximum :math:`\ell_p`-margin classifier by accelerated dual coordinate ascent.
 
-    It finds the predictor of least p-norm with all functional margins at least 1. With p = 2 this
-    is the maximum-margin classifier; with p near 1, few features have large coefficients. Each step
-    changes one dual variable.
+    It minimises the p-norm of the predictor, with functional margins of at least 1: p = 2 is the
+    maximum-margin classifier, p near 1 leaves few large coefficients.
 
     Parameters
     ----------
     C : float
-        Cost of slack (dimensionless): ``1/2 |w|_p^2 + C sum(xi^2)``, for p = 2 as in
-        ``LinearSVC(loss="squared_hinge")``. ``inf``: a hard margin.
+        Cost of slack in ``1/2 |w|_p^2 + C sum(xi^2)`` (dimensionless). ``inf``: a hard margin.
     kernel : str or callable
         ``"linear"`` or, for p = 2, ``"precomputed"``, a name of
         ``sklearn.metrics.pairwise.pairwise_kernels``, or ``kernel(X, Y) -> matrix``.
     accelerated : bool
-        Algorithm 2 of Raj and Bach, rather than the slower Algorithm 1.
+        Algorithm 2 rather than the slower Algorithm 1.
     sampling : {"permutation", "uniform", "curvature"}
-        ``"permutation"``: an epoch takes all rows in random order. ``"uniform"``: independent
-        draws, as in the theorems. ``"curvature"``, with ``accelerated=False``: in proportion to
-        :math:`\sqrt{L_i}`.
+        ``"permutation"``: shuffled epochs; ``"uniform"``: independent draws, as in the theorems;
+        ``"curvature"`` (``accelerated=False``): in proportion to :math:`\sqrt{L_i}`.
     restart : bool
-        Restart the acceleration at Newton steps on a working set of at most 2500 rows; with
-        ``C=inf`` also after 20 epochs times 1, 2, 1, 4, 1, 2, 1, 8 and so on.
+        Restart the acceleration after Newton steps on at most 2500 rows and, with ``C=inf``, after
+        20, 40, 20, 80, ... epochs.
     shrinking : bool
-        Work on the rows of positive alpha or small margin. With ``restart=False``,
-        ``shrinking=False`` and uniform sampling, the fit is the paper's.
+        Skip rows with alpha = 0 and large margin. The paper has neither shrinking nor restarts.
 
     Notes
     -----
-    The predictor is v of eq. (8), not the alpha that the listing returns. With ``C < inf`` the dual
-    is strongly convex, and the accelerated algorithm is that of Lin, Lu and Xiao.
+    The predictor is v of eq. (8), not the listing's alpha. With ``C < inf``, the accelerated
+    algorithm is that of Lin, Lu and Xiao.
 
     References
     ----------
     A. Raj, F. Bach. Explicit Regularization of Stochastic Gradient Methods through
     Duality. arXiv:2003.13807, 2020. Algorithms 1 and 2, Proposition 1, eq. (8).
 
-    Q. Lin, Z. Lu, L. Xiao. An Accelerated Randomized Proximal Coordinate Gradient Method.
-    SIAM J. Optim. 25(4), 2015. Algorithm 1.
+    Q. Lin, Z. Lu, L. Xiao. SIAM J. Optim. 25(4), 2015. Algorithm 1.
 
-    Y. Nesterov. Efficiency of Coordinate Descent Methods on Huge-Scale Optimization Problems.
-    SIAM J. Optim. 22(2), 2012. Theorem 1 (``sampling="curvature"``).
+    Y. Nesterov. SIAM J. Optim. 22(2), 2012. Theorem 1 (``sampling="curvature"``).
 
     Examples
     --------

@@ -200,9 +200,9 @@ class DualLpRegressor(
 ):
     r"""Least :math:`\ell_p`-norm predictor within a tube, by accelerated dual coordinate ascent.
 
-    It finds the predictor of least p-norm whose predictions on the training examples lie in
-    ``[y - epsilon, y + epsilon]``. With ``epsilon=0`` it interpolates; with p near 1, few features
-    have large coefficients.
+    It finds the predictor of least p-norm whose training predictions lie in
+    ``[y - epsilon, y + epsilon]``. With ``epsilon=0`` it interpolates; p near 1 leaves few large
+    coefficients.
 
     Parameters
     ----------
@@ -211,26 +211,24 @@ class DualLpRegressor(
         ``LinearSVR(loss="squared_epsilon_insensitive")``, with ``epsilon=0`` ``Ridge(alpha=1 / (2
         C))``. inf: predictions lie in the intervals.
     fit_intercept : bool
-        Whether to fit an intercept. It is penalised, see ``intercept_scaling``; subtract the mean
-        of targets far from 0 first.
+        Whether to fit an intercept (penalised: see ``intercept_scaling``; subtract the mean of
+        targets far from 0 first).
     accelerated : bool
-        Algorithm 2 of Raj and Bach, rather than the slower Algorithm 1.
+        Algorithm 2 rather than the slower Algorithm 1.
     sampling : {"permutation", "uniform"}
-        ``"permutation"``: an epoch takes all examples once, in random order. ``"uniform"``:
-        independent draws, as in the theorems.
+        ``"permutation"``: shuffled epochs; ``"uniform"``: independent draws, as in the theorems.
     restart : bool
-        Restart the acceleration at Newton steps on at most 2500 rows, and with ``C=inf`` after 20
-        epochs times 1, 2, 1, 4, 1, 2, 1, 8 and so on.
+        Restart the acceleration after Newton steps on at most 2500 rows and, with ``C=inf``, after
+        20, 40, 20, 80, ... epochs.
     tol : float
         Relative gap, and violation of the intervals relative to that of the zero predictor
         (dimensionless), at which a fit ends.
     max_iter : int
-        Largest number of epochs. An epoch has one step for each example and output.
+        Epoch limit. An epoch has one step per example and output.
     warm_start : bool
-        Continue the previous fit on the same data and intervals, bit for bit as one longer fit.
-        With another C or other weights, a new fit starts.
+        Continue the previous fit (same data, intervals, C, weights), bit for bit as one longer fit.
     verbose : bool or int
-        Print the bounds after epochs 1, 2, 4, 8 and so on.
+        Print the bounds at epochs 1, 2, 4, ...
 
     Attributes
     ----------
@@ -261,11 +259,9 @@ class DualLpRegressor(
     A. Raj, F. Bach. Explicit Regularization of Stochastic Gradient Methods through
     Duality. arXiv:2003.13807, 2020. Equations (2) and (8), Lemma 1, Corollaries C.1 and C.2.
 
-    Q. Lin, Z. Lu, L. Xiao. An Accelerated Randomized Proximal Coordinate Gradient Method.
-    SIAM J. Optim. 25(4), 2015. Algorithm 1.
+    Q. Lin, Z. Lu, L. Xiao. SIAM J. Optim. 25(4), 2015. Algorithm 1.
 
-    O. Fercoq, Z. Qu. Restarting the Accelerated Coordinate Descent Method with a Rough Strong
-    Convexity Estimate. Comput. Optim. Appl. 75, 2020.
+    O. Fercoq, Z. Qu. Comput. Optim. Appl. 75, 2020 (restarts).
 
     Examples
     --------

@@ -123,32 +123,26 @@ class MomentumMarginClassifier(
 ):
     r"""Maximum-margin classifier by momentum on an exponentially-tailed loss.
 
-    Gradient descent on the exponential or logistic loss maximises the margin. With normalized
-    gradients and momentum derived from the dual, the margin falls short of the maximum by
-    O(log t / t^2) after t rounds. Each round is one pass over the data.
+    Gradient descent on the exponential or logistic loss maximises the margin; with normalized
+    gradients and momentum in the dual, to within O(log t / t^2) after t rounds. A round is one pass
+    over the data.
 
     Parameters
     ----------
     loss : {"exponential", "logistic"} or Response
-        Loss of the margins; its gradient gives the dual variables. An object: see
-        :class:`marginsvm.extend.Response`.
+        Loss, whose gradient gives the dual variables, or a :class:`marginsvm.extend.Response`.
     step : {"constant", "inv_sqrt"}, float or callable
-        Step theta_t of round t (dimensionless), relative to the largest norm: a name, a number, a
-        function of t, or a schedule. Convergence is proved for 1.
+        Step theta_t relative to the largest norm (dimensionless), or a function of t. Convergence
+        proved for 1.
     momentum : {"nesterov"}, float, callable or None
-        Momentum beta_t in [0, 1] (dimensionless), likewise. None, with a constant step: normalized
-        gradient descent; with ``"inv_sqrt"``: Nacson et al.
+        Momentum beta_t in [0, 1] (dimensionless). None: normalized gradient descent
+        (``step="inv_sqrt"``: of Nacson et al.).
     gradient : {"normalized", "theory", "plain"}
-        Scale of the gradient. ``"normalized"``: dual variables sum to 1. ``"theory"``: gradient of
-        psi (section 2 of Ji et al.) over its smoothness. ``"plain"``: gradient of the loss itself.
+        ``"normalized"``: dual variables sum to 1. ``"theory"``: gradient of psi (section 2 of Ji et
+        al.) over its smoothness. ``"plain"``: gradient of the loss.
     norm : {"progressive"}, float or callable
-        Norm to which the predictor is scaled after round t (dimensionless), likewise.
-        ``"progressive"``: it grows by a fifth every five rounds (with ``momentum=None``:
-        progressive rescaling, Wang, Min and Wu).
-
-    See Also
-    --------
-    marginsvm.check_certificate : Compute the bounds again from the data alone.
+        Norm of the predictor after each round (dimensionless); None: not scaled.
+        ``"progressive"``: times 1.2 every five rounds (Wang, Min and Wu: ``momentum=None``).
 
     Notes
     -----
@@ -160,8 +154,7 @@ class MomentumMarginClassifier(
     Z. Ji, N. Srebro, M. Telgarsky. Fast Margin Maximization via Dual Acceleration.
     ICML 2021. Algorithm 1, Theorem 3.1, Theorem 5.1.
 
-    M. Wang, Z. Min, L. Wu. Achieving Margin Maximization Exponentially Fast via Progressive Norm
-    Rescaling. ICML 2024. Algorithm 1.
+    M. Wang, Z. Min, L. Wu. ICML 2024 (progressive rescaling). Algorithm 1.
 
     Examples
     --------

@@ -106,8 +106,8 @@ class OptimisticPerceptron(
         Norm of the predictor (dimensionless); ``"sparse"`` is 1 + 1 / ln(n_features). Margins are
         distances in the dual norm.
     r : float
-        The paper's bound on the norms of the examples, as a factor, at least 1, of the largest
-        (dimensionless). 1 is the best in theory.
+        The paper's bound on the norms of the examples, relative to the largest: at least 1,
+        which is best in theory.
 
     Notes
     -----

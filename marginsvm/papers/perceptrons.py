@@ -364,7 +364,7 @@ class KernelPerceptron(
         Upper bound on the margin at which the fit ends without a separator (relative to the
         radius); it is 1e-6 at most.
     max_iter : int
-        Largest number of mistakes, those before a warm start included.
+        Limit on mistakes, including those before a warm start.
 
     Attributes
     ----------
