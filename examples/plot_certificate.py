@@ -2,11 +2,11 @@
 What the two bounds of a certificate are
 ========================================
 
-Two classes of irises, and the momentum method after 3 iterations and at its end. The *strip* is
-what the predictor proves: it contains no example, and half its width is ``margin_``, the lower
-bound. The two *crosses* are what the weights prove: each is a weighted mean of the examples
+Two classes of irises, and the momentum method after 3 iterations and at its end. The *strip*
+proves the lower bound: it contains no example, and half its width is ``margin_``. The two
+*crosses* prove the upper bound: each is a weighted mean of the examples
 of one class, so it lies in their convex hull. Any strip that separates the classes fits between
-the crosses; half their distance is ``margin_bound_``, the upper bound.
+the crosses; half their distance is ``margin_bound_``.
 """
 
 import sys

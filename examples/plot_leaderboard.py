@@ -3,7 +3,7 @@ A leaderboard: which ratings exist
 ==================================
 
 Ratings of Bradley and Terry's model (and of Elo's, fitted by maximum likelihood) are the
-coefficients of a logistic regression. Somebody who has lost all games has the rating minus
+coefficients of a logistic regression. A player who has lost all games has a rating of minus
 infinity; software prints a number all the same, which depends on where it stopped.
 :func:`~marginsvm.check_separability` says which ratings exist, in time proportional to the number
 of games.
@@ -37,8 +37,8 @@ games = [pair for pair, won in WON.items() for _ in range(sum(won))]
 first_won = [score for won in WON.values() for score in [1] * won[0] + [0] * won[1]]
 
 # %%
-# All five have beaten somebody who has beaten somebody ... who has beaten all others: Murray never
-# beat Federer, but he beat Nadal, who did. So all ratings exist.
+# A chain of wins leads from each player to each other: Murray never beat Federer, but he beat
+# Nadal, who did. So all ratings exist.
 
 report = check_separability(games, first_won, family="pairs")
 print(report)
@@ -46,7 +46,7 @@ print(report)
 # %%
 # A newcomer
 # ----------
-# Somebody joins, and loses the first match, to Murray. (This one is invented.)
+# A new player loses the first match, to Murray. (This match is invented.)
 
 games_now, won_now = [*games, ["Murray", "Newcomer"]], [*first_won, 1]
 report = check_separability(games_now, won_now, family="pairs")
@@ -54,8 +54,8 @@ print(report)
 print(check_separability_proof(report, games_now, won_now, exact=True))
 
 # %%
-# A logistic regression without a penalty says nothing of this. Its rating of the newcomer hangs on
-# the tolerance at which it stops; the others do not.
+# An unpenalised logistic regression does not tell. Its rating of the newcomer depends on
+# the tolerance at which it stops; the other ratings do not.
 
 
 def ratings(games, won, C=np.inf, tol=1e-4):
@@ -77,8 +77,8 @@ for tol in (1e-2, 1e-4, 1e-8):
 # %%
 # What to publish
 # ---------------
-# The ratings that the report calls finite are those of the games that are left: the *remainder*.
-# That of the newcomer is minus infinity against the others, or "not rated yet".
+# The finite ratings are those of a fit to the *remainder*, the games that are not separated.
+# The newcomer's rating is minus infinity relative to the others, or "not rated yet".
 
 kept = report.remainder(games_now)
 left = [game for game, keep in zip(games_now, kept, strict=True) if keep]
@@ -86,7 +86,7 @@ limit = ratings(left, np.array(won_now)[kept], tol=1e-8)
 print(len(games_now) - len(left), "game left out:", limit)
 
 # %%
-# Or penalise: the rating of the newcomer then is what the penalty says, and shows it.
+# Or penalise: the newcomer's rating then depends on the penalty.
 
 penalties = np.logspace(0, -6, 13)
 path = [ratings(games_now, won_now, C=1 / penalty, tol=1e-8) for penalty in penalties]
@@ -102,13 +102,13 @@ ax.legend()
 # %%
 # Draws and rankings
 # ------------------
-# A draw counts 0.5, half a win for each.
+# A draw is 0.5, half a win for each.
 
 print(check_separability([["Ann", "Bob"], ["Ann", "Bob"]], [1, 0.5], family="pairs").kind)
 
 # %%
-# Rankings are given as they are, with a set at the end for those that took part and were not
-# ranked. What is left of them is in pieces.
+# A ranking is a list; a set at its end holds the participants that were not ranked. The remainder
+# consists of parts of rankings.
 
 races = [["Ann", "Bob", "Cid"], ["Bob", "Ann", "Cid"], ["Cid", {"Dan", "Eve"}], ["Dan", "Cid"]]
 report = check_separability(races, family="pairs")
@@ -118,7 +118,7 @@ print(report.remainder(races))
 # %%
 # Many games
 # ----------
-# A million games of ten thousand players, of which one has lost all:
+# A million games of ten thousand players:
 
 rng = np.random.default_rng(0)
 many = rng.integers(0, 9_999, (1_000_000, 2))

@@ -2,7 +2,7 @@
 Outliers: what nu means
 =======================
 
-Examples without labels, some of which do not belong. At most the fraction nu is outside the line,
+Examples without labels, some of them outliers. At most the fraction nu of them is outside the line,
 and at least the fraction nu are support vectors (rings). The margin is proved to be within 1e-6 of
 the best.
 """

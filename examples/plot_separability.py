@@ -4,9 +4,9 @@ My logistic regression did not converge
 
 A study of endometrial cancer (Heinze and Schemper, 2002) explains a high histology grade (HG) by
 neovasculature (NV, yes or no), a pulsatility index (PI) and the height of the endometrium (EH).
-All patients with neovasculature have a high grade. So the likelihood grows without end as the
-coefficient of NV does. No software finds a maximum that does not exist; what it prints instead
-is where it stopped. ``check_separability`` says what is the matter, with a proof.
+All patients with neovasculature have a high grade, so the likelihood increases with the
+coefficient of NV and has no maximum. Software prints the point where it stopped.
+``check_separability`` tells the reason, with a proof.
 """
 
 import sys
@@ -34,7 +34,7 @@ X, y = patients()
 # %%
 # What software prints
 # --------------------
-# scikit-learn, without a penalty, stops somewhere and does not warn: lbfgs prints 30.3 for NV, and
+# Without a penalty, scikit-learn stops somewhere, without a warning: lbfgs prints 30.3 for NV,
 # newton-cholesky 24.8.
 
 with warnings.catch_warnings(record=True) as caught:
@@ -46,8 +46,8 @@ print("warnings:", [str(w.message) for w in caught])
 
 # %%
 # Logit of statsmodels 0.15 says that the optimization failed to converge, and prints 23.6 for NV,
-# with a standard error of 41,600 and a p-value of 1.000, for the one feature that decides a sixth
-# of the patients. Its GLM prints 22.2, with a standard error of 12,700.
+# with a standard error of 41,600 and a p-value of 1.000, although NV predicts a sixth of the
+# patients perfectly. Its GLM prints 22.2, with a standard error of 12,700.
 #
 # What the report says
 # --------------------
@@ -56,17 +56,17 @@ report = check_separability(X, y, feature_names=NAMES)
 print(report)
 
 # %%
-# Only NV is infinite. The other coefficients are finite and can be published as they are; the
-# proof that no more is separated, and no less, is checked from X and y, in integers:
+# Only the coefficient of NV is infinite. The others are finite and can be published. The proof that
+# exactly these patients are separated is checked from X and y, in integers:
 
 print(check_separability_proof(report, X, y, exact=True))
 
 # %%
-# The fit on what remains
-# -----------------------
+# The fit to the remainder
+# ------------------------
 # The finite coefficients are those of a fit to the patients that are not separated, with all
-# features that are still identified there: ``remainder`` names both. (NV is left out because it is
-# 0 for all that remain, not because it is infinite.)
+# features that are identified there: ``remainder`` gives both. (NV is left out because it is
+# 0 for all of these patients, not because its coefficient is infinite.)
 
 rows, columns = report.remainder(X)
 clf = LogisticRegression(C=np.inf, solver="newton-cholesky").fit(X[rows][:, columns], y[rows])
@@ -77,8 +77,8 @@ print("what remains:", check_separability(X[rows][:, columns], y[rows]).kind)
 # %%
 # The picture
 # -----------
-# As the penalty vanishes, the coefficient of NV grows like the logarithm of C, without end, and the
-# others settle. No value of C on this axis says which is which; the report does.
+# As the penalty vanishes, the coefficient of NV grows like the logarithm of C, and the
+# others converge. No single value of C shows which coefficients converge; the report does.
 
 C = np.geomspace(1e-1, 1e10, 23)
 clf = LogisticRegression(solver="newton-cholesky", tol=1e-10, max_iter=1000)

@@ -3,8 +3,8 @@ Regression: the tube and its width
 ==================================
 
 Support vector regression ignores errors up to epsilon: only examples on or outside the tube (rings)
-decide. Left, a given epsilon. Right, ``nu`` finds it: at most that fraction of the examples is
-outside.
+matter. Left, epsilon is given. Right, it is found, given ``nu``: at most that fraction of the
+examples is outside the tube.
 """
 
 import matplotlib.pyplot as plt

@@ -49,15 +49,15 @@ restored = pickle.loads(pickle.dumps(model))
 print("checked:", check_certificate(restored[-1], Z, y).valid)
 
 # %%
-# The exact solver has a gap of 1e-6 by default, and chooses C by cross-validation.
+# The exact solver stops at a gap of 1e-6 by default; here it chooses C by cross-validation.
 exact = MaxMarginClassifier(C=0.01).fit(Z, y)
 print(exact.certificate_)
 chosen = Pipeline([("scale", StandardScaler()), ("clf", MaxMarginClassifierCV())]).fit(X, y)[-1]
 print(f"chosen C: {chosen.C_:.3g}, accuracy {chosen.best_score_:.3f}")
 
 # %%
-# Left, the margin of the best predictor so far (lines) and the bound that no predictor exceeds
-# (dashed), after each iteration; without momentum it takes twenty times as many. Right, the
+# Left, the margin of the best predictor so far (solid) and the upper bound (dashed) after each
+# iteration; without momentum, twenty times as many iterations are needed. Right, the
 # accuracy of each C on held-out examples.
 fig, (bounds, scores) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
 plain = MomentumMarginClassifier(C=0.01, momentum=None).fit(Z, y)

@@ -58,10 +58,10 @@ small = MaxMarginClassifier(kernel="precomputed").fit(K, few)
 print("confirmed exactly:", check_certificate(small, K, few, exact=True).valid)
 
 # %%
-# What it gets wrong
-# ------------------
-# ``decision_function`` has a column for each class. Where the two largest values are close, the
-# model is in doubt.
+# Its mistakes
+# ------------
+# ``decision_function`` has a column for each class. If the two largest values are close, the
+# prediction is uncertain.
 scores = clf.decision_function(X_test)
 wrong = np.flatnonzero(clf.predict(X_test) != y_test)
 two = np.sort(scores, axis=1)[:, -2:]

@@ -3,11 +3,11 @@ Tutorial: gene expression
 =========================
 
 38 patients, 7,129 genes, two kinds of leukemia (Golub et al., 1999). With so many more features
-than examples, any labels can be separated. This page shows what a certified margin then says, how
-to tell a finding from chance, and how to find few genes.
+than examples, any labels can be separated. This page shows what a certified margin means then, how
+to tell a finding from chance, and how to select few genes.
 
-The data is read from the folder ``MARGINSVM_DATA``; the results on this page are from a run with
-it. Without it, the script uses generated data of that shape.
+The data is read from the folder ``MARGINSVM_DATA``, as for the results on this page. If it is not
+set, the script generates data of the same shape.
 """
 
 # sphinx_gallery_thumbnail_path = 'images/permuted_margins.png'
@@ -42,7 +42,7 @@ X, y, X_test, y_test = patients()
 # %%
 # The maximum margin
 # ------------------
-# Genes are standardised, inside a pipeline, so that test patients have no part in it.
+# Genes are standardised inside a pipeline, so that test patients have no influence on it.
 pipeline = make_pipeline(StandardScaler(), MaxMarginClassifier()).fit(X, y)
 clf = pipeline[-1]
 print(clf.certificate_)
@@ -63,8 +63,8 @@ print(f"accuracy on {len(X_test)} test patients: {pipeline.score(X_test, y_test)
 #
 # Is the margin more than chance?
 # -------------------------------
-# A positive margin alone says nothing. So the labels are permuted 200 times. As each margin is
-# certified, best margins are compared, not how long a solver was given.
+# A positive margin alone means nothing, so the labels are permuted 200 times. As every margin is
+# certified, the comparison is between best margins, whatever the solver.
 rng = np.random.default_rng(0)
 Z = StandardScaler().fit_transform(X)
 chance = np.array([MaxMarginClassifier().fit(Z, rng.permutation(y)).margin_ for _ in range(200)])

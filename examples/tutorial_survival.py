@@ -4,9 +4,9 @@ The hazard ratio of my Cox model is astronomical
 
 Forty-two children with acute leukaemia in remission were given 6-mercaptopurine or a placebo, and
 the weeks until relapse were counted (Freireich et al., 1963). Look at the trial after five weeks:
-all nine relapses so far are in the placebo group. The likelihood of a Cox model grows without end
-as the coefficient of the treatment does, and what software prints instead is where it stopped.
-``check_separability`` with ``family="cox"`` says so, with a proof, and what can still be estimated.
+all nine relapses so far are in the placebo group. The likelihood of a Cox model increases as the
+coefficient of the treatment tends to minus infinity; software prints the point where it stopped.
+``check_separability`` with ``family="cox"`` tells so, with a proof, and what can be estimated.
 """
 
 import sys
@@ -52,17 +52,16 @@ print(check_separability_proof(report, X, early, exact=True))
 # 1.000; ``CoxPHFitter`` of lifelines 0.30 prints -17.9, 2,657 and 0.995. The coefficient is minus
 # infinity.
 #
-# Each relapse of a child on placebo rules out, in the limit, that it had been one of the treated
-# children who were at risk as well.
+# In the limit, each relapse rules out the treated children who were at risk at that time.
 
 print(np.flatnonzero(report.separated).tolist())
 
 # %%
 # What can be estimated
 # ---------------------
-# The effect of the cell count is finite. It is not that of a model without the treatment: nobody
-# is left out, but children are compared only with those who have the same score along
-# the infinite direction. ``remainder`` gives these strata to any software that takes strata.
+# The effect of the cell count is finite. It is not that of a model without the treatment: children
+# are compared only with those who have the same score along the infinite direction. ``remainder``
+# gives these strata, for any software that takes strata.
 
 
 def log_likelihood(w, X, y, strata):
@@ -87,10 +86,10 @@ without, least = estimate(X[:, 1:], early, together)
 print(f"log WBC, of the remainder: {within[0]:.3f}; of a model without 6-MP: {without[0]:.3f}")
 
 # %%
-# What to say of the treatment
-# ----------------------------
-# A Wald interval of it means nothing. The likelihood does have a limit, the one of the remainder:
-# so there is a likelihood ratio test, and an interval that is open on one side, from the profile.
+# What to say about the treatment
+# -------------------------------
+# A Wald interval is meaningless. But the likelihood has a limit, that of the remainder, so there
+# are a likelihood ratio test and a profile likelihood interval with one infinite end.
 
 
 def profile(b):
@@ -119,7 +118,7 @@ if __name__ == "__main__":
     fig.savefig(sys.argv[1] if len(sys.argv) > 1 else "survival.png", dpi=110)
 
 # %%
-# To publish: "The hazard ratio of 6-MP is estimated as 0 (monotone likelihood: none of the children
-# on 6-MP had relapsed); the interval is of the profile likelihood, and the p-value of a likelihood
+# To publish: "The estimated hazard ratio of 6-MP is 0 (monotone likelihood: none of the children
+# on 6-MP had relapsed), with a profile likelihood interval and the p-value of a likelihood
 # ratio test. The coefficient of log WBC is the limit of the maximum-likelihood estimate." Or fit
 # with Firth's penalty (``coxphf`` in R), and say so.

@@ -65,14 +65,14 @@ peer = make_pipeline(TfidfVectorizer(sublinear_tf=True), LinearSVC(C=clf.C_))
 print(f"LinearSVC: {peer.fit(X_train, y_train).score(X_test, y_test):.3f}")
 
 # %%
-# But it does not say how close it is to the optimum, in a way that others can check:
+# But it does not state its distance from the optimum. This estimator does, and it can be checked:
 print(clf.certificate_)
 print("confirmed:", check_certificate(clf, rows, y_train).valid)
 
 # %%
 # Which words decide
 # ------------------
-# ``coef_`` has a number for each word: positive ones speak for ``metrics``.
+# ``coef_`` has a number for each word; positive ones indicate ``metrics``.
 words = pipeline[0].get_feature_names_out()
 order = np.argsort(clf.coef_[0])
 most = np.r_[order[:12], order[-12:]]

@@ -29,9 +29,9 @@ from marginsvm._typing import Array
 
 # Relative rounding error of one operation in float64.
 UNIT = 2.0**-53
-# The same for a few operations on a number: scaling, signs, and the rounding of published numbers.
+# Relative error of a few operations: scaling, signs, and the rounding of published numbers.
 FEW = 8.0 * UNIT
-# The same for NumPy's sums of contiguous numbers, which it adds in pairs, and a few operations.
+# Relative error of NumPy's pairwise sums of contiguous numbers, and of a few operations.
 PAIRWISE = 64.0 * UNIT
 # A type with more digits, where the platform has one: for sums of few terms.
 Extended = np.longdouble
@@ -40,12 +40,11 @@ Extended = np.longdouble
 EXTENDED_TERMS_OF_ALL = 2**24
 # Terms in a chain of the sums from which bounds are computed, and of sums that need fewer digits.
 CHAIN, LONG = 256, 1024
-# A number times this, less the product less the number, is the upper half of its digits (Dekker).
+# Dekker's constant: x c - (x c - x) is the upper half of the digits of x.
 _SPLITTER = 2.0**27 + 1.0
-# Sums of squares (any unit) below this, or above its inverse, may be of squares that under- or
-# overflowed.
+# Below this, or above its inverse, squares in a sum of squares may have under- or overflowed.
 _SQUARES_LOST = 1e-200
-_LEAST_DIVISOR = 1e-300  # replaces a smaller length (any unit) as a divisor, so that none is 0
+_LEAST_DIVISOR = 1e-300  # least length (any unit) used as a divisor
 
 
 def chained(n: int, chain: int = CHAIN) -> float:

@@ -1,4 +1,4 @@
-"""What a report of an error should say of the machine and of what is installed."""
+"""Versions and machine, for bug reports."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _OTHER_PACKAGES = ("numba", "llvmlite", "dask", "distributed", "pyarrow", "skops
 
 
 def show_versions() -> None:
-    """Print the versions of marginsvm, of what it uses, and of the machine, for reports of errors.
+    """Print the versions of marginsvm, its dependencies and the machine, for bug reports.
 
-    Threads and libraries of BLAS are printed by :func:`sklearn.show_versions`, which is called; the
-    digits of long double are those that certificates may use besides.
+    It calls :func:`sklearn.show_versions`, which prints threads and BLAS libraries. Certificates
+    may use the digits of long double.
 
     Examples
     --------

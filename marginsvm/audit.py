@@ -266,7 +266,7 @@ def audit(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Audit
 
     Notes
     -----
-    *Which problem* is audited: the manual's page "What is my SVM worth?".
+    The user guide's page "How good is my SVM?" says which problem is audited.
 
     *Cost.* At most two fits of MaxMarginClassifier per problem, and a third one if the intercept is
     penalised.

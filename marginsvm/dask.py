@@ -49,7 +49,7 @@ class DaskMargin(ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     estimator_ : estimator
-        The fitted estimator, with its certificate; it knows nothing of Dask.
+        The fitted estimator, with its certificate; it does not need Dask.
     classes_ : ndarray of shape (n_classes,)
     n_features_in_ : int
 
@@ -268,7 +268,7 @@ class _Chunks(Blocks):
         """What belongs to each chunk; rows do not change, and are sent once, to all workers."""
         if a is None or isinstance(a, np.ndarray):
             return [a if a is None else a[place] for place in self._places]
-        if id(a) not in self._sent:  # a is kept too, so that its id is of no other
+        if id(a) not in self._sent:  # keep a alive: its id stays unique
             parts = [self._client.submit(_same, a[place], pure=False) for place in self._places]
             self._sent[id(a)] = a, parts
         return self._sent[id(a)][1]

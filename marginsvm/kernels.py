@@ -193,5 +193,5 @@ def _weights(width: int, seed: int, n_features: int, dtype: np.dtype[Any]) -> tu
     shapes = (width, (width, n_features))
     a, V = (random.standard_normal(shape) / np.sqrt(width) for shape in shapes)
     V, a = V.astype(dtype), a.astype(dtype)
-    V.flags.writeable = a.flags.writeable = False  # shared by all who ask
+    V.flags.writeable = a.flags.writeable = False  # shared by all calls
     return V, a

@@ -74,7 +74,7 @@ class NesterovSchedule(BaseEstimator):
 class GrowthSchedule(BaseEstimator):
     """``scale * growth ** (t // period)``: the norms of progressive rescaling.
 
-    It stops growing at ``scale`` / (machine epsilon), as a step is lost in longer predictors.
+    It stops growing at ``scale`` / (machine epsilon): beyond that, a step is lost to rounding.
 
     Parameters
     ----------
@@ -176,16 +176,16 @@ def theory_draws(
 ) -> int:
     r"""Draws after which adaptive sampling is within ``epsilon`` of the best margin.
 
-    With probability ``1 - delta``, over the draws. It is the ``max_iter`` to be given to
+    This holds with probability ``1 - delta`` over the draws. Pass the number as ``max_iter`` to
     ``AdaptiveSamplingKernelClassifier(schedule="theory", fit_intercept=False)``, whose step
     depends on it.
 
     Parameters
     ----------
     epsilon : float
-        What the margin may fall short of the best by (units of X, as ``margin``).
+        Largest shortfall from the best margin (units of X, as ``margin``).
     delta : float
-        Probability that it falls short by more (dimensionless).
+        Probability of a larger shortfall (dimensionless).
     margin : float
         The best margin, or any positive lower bound on it (units of X): the smaller, the
         more draws.
@@ -216,7 +216,7 @@ def theory_draws(
         {\bar\gamma^2 \epsilon^2} \right\rceil,
         \left\lceil \frac{32}{\delta \epsilon^2} \right\rceil \right)
 
-    More than two classes are k - 1 rows an example, whose margins are those of the
+    With k > 2 classes, each example has k - 1 rows, whose margins are those of the
     classifier over the square root of 2 (Theorem 5.1).
 
     References

@@ -29,11 +29,11 @@ __all__ = ["ArrayBlocks", "ParquetBlocks", "SvmlightBlocks"]
 StrPath: TypeAlias = str | os.PathLike[str]
 Files: TypeAlias = StrPath | Iterable[StrPath]
 
-BLOCK_BYTES = 2**25  # to begin a block costs nothing next to it, and a few are soon held
+BLOCK_BYTES = 2**25  # large enough to hide the cost of a block, small enough to hold a few
 
 
 class ArrayBlocks:
-    """Blocks of arrays that lie in memory or in ``.npy`` and ``.npz`` files.
+    """Blocks of arrays in memory or in ``.npy`` and ``.npz`` files.
 
     Files are mapped into memory block by block. A block is read when it is asked for (in
     ``fit_blocks``, by the thread that reads ahead), and its memory is released afterwards.
@@ -57,8 +57,8 @@ class ArrayBlocks:
 
     Notes
     -----
-    Give the path of a file rather than an open ``numpy.memmap``: pickling a memmap writes all that
-    is in the file, and what was read of it stays in memory. A file in Fortran order works, but
+    Give the path of a file rather than an open ``numpy.memmap``: pickling a memmap writes the
+    whole file, and what was read of it stays in memory. A file in Fortran order works, but
     reading its rows is slower.
 
     Examples

@@ -157,7 +157,7 @@ def excess(rng):
 CASES = {
     "error_of_scores": scores,
     "error_of_square": square,
-    "error_of_image": image,
+    "error_of_combined": image,
     "error_of_targets": targets,
     "error_of_gain": gain,
     "error_of_cost": cost,
@@ -172,7 +172,7 @@ def test_no_error_term_can_be_left_out(name, monkeypatch):
     case, seeds = CASES[name], range(40)
     assert all(case(np.random.default_rng(seed)) for seed in seeds)
     none = {
-        "error_of_image": np.zeros(1),
+        "error_of_combined": np.zeros(1),
         "error_of_scores": np.zeros((8, 1)),
         "cost_of_imbalance": (0, 0),
     }.get(name, 0)

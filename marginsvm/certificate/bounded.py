@@ -180,7 +180,7 @@ def error_of_square(examples: Any, w: Array, numbers: Numbers) -> Any:
     return error * examples.squared_magnitude(w)
 
 
-def error_of_image(examples: Any, V: Array, numbers: Numbers) -> Any:
+def error_of_combined(examples: Any, V: Array, numbers: Numbers) -> Any:
     """Error of each entry of ``V'X``. Adding 0 does not round."""
     if not numbers.unit:
         return np.zeros(1, int)
@@ -452,11 +452,11 @@ def dual(qp: QuadraticProgram, alpha: Array, numbers: Numbers) -> Dual:
     off = imbalance(qp, alpha, numbers)
     ridge = (qp.ridge * alpha * alpha).sum() * (1 + error_of_cost(numbers))
     if qp.examples.d is None:
-        image = qp.examples.combine(V)
-        square = qp.examples.inner(image, image) + error_of_square(qp.examples, image, numbers)
+        w = qp.examples.combine(V)
+        square = qp.examples.inner(w, w) + error_of_square(qp.examples, w, numbers)
         length: Any = numbers.sqrt(square) * (1 + numbers.error_of_length(V.size))
     else:
-        length = length_of_image(qp, alpha, V, ridge, numbers)
+        length = length_of_combined(qp, alpha, V, ridge, numbers)
     lost, longer = cost_of_imbalance(qp, off, numbers)
     length = length + longer + cost_of_excess(qp, alpha, numbers)
     mass: Any = alpha.sum()
@@ -469,20 +469,20 @@ def dual(qp: QuadraticProgram, alpha: Array, numbers: Numbers) -> Dual:
     return Dual(gain, length, ridge, mass, multiple, numbers)
 
 
-def length_of_image(
+def length_of_combined(
     qp: QuadraticProgram, alpha: Array, V: Array, ridge: Any, numbers: Numbers
 ) -> Any:
     """Upper bound on the dual norm of ``V'X``, in extended precision if float64 is too coarse."""
     q, examples = qp.p / (qp.p - 1), qp.examples
-    image, error = examples.combine(V), error_of_image(examples, V, numbers)
+    w, error = examples.combine(V), error_of_combined(examples, V, numbers)
     if numbers.unit:
-        length, off = numbers.length(image, q), numbers.length(error, q)
+        length, off = numbers.length(w, q), numbers.length(error, q)
         if length * off > FEW_DIGITS * (length * length + ridge):
             extended = examples.combine_extended(qp.coefficients(alpha.astype(Extended)))
-            image, error = extended or (image, error)
-    image = qp.project(image)
-    length = numbers.length(image, q) + (numbers.length(error, q) if error.any() else 0)
-    return length * (1 + numbers.error_of_length(image.size, q))
+            w, error = extended or (w, error)
+    w = qp.project(w)
+    length = numbers.length(w, q) + (numbers.length(error, q) if error.any() else 0)
+    return length * (1 + numbers.error_of_length(w.size, q))
 
 
 def largest_multiple(qp: QuadraticProgram, alpha: Array) -> Any:

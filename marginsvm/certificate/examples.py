@@ -46,10 +46,10 @@ class ExactFeatures:
     def combine(self, V: Array) -> Array:
         """``V'X``, of centred examples where V does not sum to 0."""
         integers, denominator = over_one_denominator(V)
-        image = self._times(integers.T, self._integers, denominator * self._denominator)
+        w = self._times(integers.T, self._integers, denominator * self._denominator)
         total = V.sum(axis=0)
         off = self.centred and total.any()
-        return image - np.multiply.outer(total, self.mean) if off else image
+        return w - np.multiply.outer(total, self.mean) if off else w
 
     def inner(self, w: Array, u: Array) -> Any:
         return (w * u).sum()

@@ -397,7 +397,7 @@ def cycle_at(share: Array, u: float) -> list[int]:
             least = min(rest[c][j] for c, j in pairwise(path))
             u -= least * (len(path) - 1)
             taken = list(pairwise(path))
-        else:  # a dead end, by rounding
+        else:  # no cycle found, due to rounding
             taken = [(walk[-2], walk[-1])]
             least = rest[walk[-2]][walk[-1]]
         for c, j in taken:

@@ -374,7 +374,7 @@ class KernelPerceptron(
     References
     ----------
     F. Rosenblatt. The perceptron. Psychological Review 65 (1958). Algorithm 1 of Ramdas
-    and Pena (2014); the peer of figure 1 of Hanashiro and Abernethy (2020).
+    and Pena (2014); the baseline of Figure 1 of Hanashiro and Abernethy (2020).
 
     Examples
     --------

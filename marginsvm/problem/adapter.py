@@ -48,7 +48,7 @@ class Predictor:
     Attributes
     ----------
     image : ndarray
-        The predictor in feature space; with p other than 2, the vector whose mirror image it is
+        The primal vector w in feature space; if p is not 2, the vector whose mirror image w is
         (see :class:`marginsvm._rounding.LpNorm`); with a kernel, its scores on all examples.
     coef : ndarray
         The ridge's coordinates of a soft margin, one for each row, divided by the row's entry
@@ -106,7 +106,7 @@ class Vector(Predictor):
     Attributes
     ----------
     image : ndarray
-        ``A^T c`` in feature space; with a kernel, its scores on all examples.
+        The primal vector ``A^T c``, in feature space; with a kernel, its scores on all examples.
     coef : ndarray
         Coefficients c, of either sign in regressions, else non-negative: one for each row. Where
         the examples are on other machines: one for each best response so far.

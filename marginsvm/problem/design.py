@@ -232,14 +232,14 @@ class Design:
         """
         if 20 * np.count_nonzero(V) < V.size:
             few = support_of(V)
-            image = self.near[few].adjoint(V[few].astype(FLOAT64, copy=False), CHAIN)
+            w = self.near[few].adjoint(V[few].astype(FLOAT64, copy=False), CHAIN)
         else:
             W, chain = V, CHAIN
             if not precise:  # negligible coefficients may be subnormal, five times as slow
                 W, chain = V.astype(self.near.dtype), 0
                 W[np.abs(W) < np.finfo(W.dtype).eps ** 2 * np.abs(W).max()] = 0.0
-            image = summed(self.near.each(lambda block, V: block.adjoint(V, chain), W))
-        return self.completed(image.astype(FLOAT64, copy=False), V.sum(axis=0))
+            w = summed(self.near.each(lambda block, V: block.adjoint(V, chain), W))
+        return self.completed(w.astype(FLOAT64, copy=False), V.sum(axis=0))
 
     def combine_extended(self, V: Array) -> tuple[Array, Array] | None:
         """``V' A`` for coefficients V in extended precision, and the error of each entry.
@@ -259,20 +259,20 @@ class Design:
         elif late is not None:  # of features that all of them store
             early = np.where(X[few].stored(), late, 0.0)
             x.data, late = x.data - early[x.indices], late - early
-        image, size, total = W.T @ x, abs(W).T @ abs(x), W.sum(axis=0)
+        w, size, total = W.T @ x, abs(W).T @ abs(x), W.sum(axis=0)
         if late is not None:
-            image = image - np.multiply.outer(total, late)
+            w = w - np.multiply.outer(total, late)
             size = size + np.multiply.outer(abs(W).sum(axis=0), abs(late))
         size = self._with_constant(size, abs(self.constant) * abs(W).sum(axis=0)) / self.radius
-        image = self._with_constant(image, self.constant * total) / self.radius
-        error = unit * (len(few) + V.shape[1] + 8) * size + 2.0 * UNIT * abs(image)
-        return image.astype(FLOAT64), error.astype(FLOAT64)
+        w = self._with_constant(w, self.constant * total) / self.radius
+        error = unit * (len(few) + V.shape[1] + 8) * size + 2.0 * UNIT * abs(w)
+        return w.astype(FLOAT64), error.astype(FLOAT64)
 
-    def completed(self, image: Array, total: Array) -> Array:
+    def completed(self, w: Array, total: Array) -> Array:
         """``V' A`` from ``V' X`` and the sum of V."""
         if self.late is not None:
-            image = image - np.multiply.outer(total, self.late)
-        return self._with_constant(image, self.constant * total) / self.radius
+            w = w - np.multiply.outer(total, self.late)
+        return self._with_constant(w, self.constant * total) / self.radius
 
     def inner(self, w: Array, u: Array) -> float:
         """Inner product of two predictors, summed over their outputs."""
@@ -311,10 +311,10 @@ class Design:
         V = np.abs(V)
         few, total = np.flatnonzero(V.any(axis=1)), V.sum(axis=0)
         near, V = (self.near, V) if 20 * len(few) >= len(V) else (self.near[few], V[few])
-        image = summed(near.each(lambda block, V: block.absolute().adjoint(V, CHAIN), V))
+        w = summed(near.each(lambda block, V: block.absolute().adjoint(V, CHAIN), V))
         if self.late is not None:
-            image = image + np.multiply.outer(total, np.abs(self.late))
-        return self._with_constant(image, abs(self.constant) * total) / self.radius
+            w = w + np.multiply.outer(total, np.abs(self.late))
+        return self._with_constant(w, abs(self.constant) * total) / self.radius
 
     def squared_lengths(self, norm: LpNorm) -> Array:
         """Squared lengths in the dual of a norm, without the constant feature (units of x)."""

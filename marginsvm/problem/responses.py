@@ -220,12 +220,12 @@ class Softmax(Response):
         top = largest.max(axis=0)
         scale = np.exp(largest - finite(top))
         factors, rest = self._finished(rows, top, (scale * mass).sum(axis=0), mu)
-        image = rows.sum_of_groups(products, scale * factors)
+        w = rows.sum_of_groups(products, scale * factors)
         M /= -mu
         M -= rows.expand(finite(top))
         q = rows.weighted(np.exp(M, out=M))
         q *= rows.expand(factors)
-        return Weights(q, *rest), image
+        return Weights(q, *rest), w
 
 
 def finite(largest: Array) -> Array:
