@@ -5,6 +5,7 @@ import warnings
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -188,8 +189,8 @@ def test_soft_margins_stop_where_rounding_hides_the_rest(rng):
 def halted(monkeypatch):
     """The exact solver, whose methods do nothing more after their first iteration."""
 
-    def halting(qp, start, tol, max_iter, monitor):
-        return solve(qp, start, tol, 1, monitor)
+    def halting(progress, start):
+        return islice(solve(progress, start), 1)
 
     monkeypatch.setattr("marginsvm.estimators.exact.solve", halting)
 

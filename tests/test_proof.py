@@ -13,13 +13,17 @@ from marginsvm.problem.design import Design
 from marginsvm.problem.kernels import Gram
 from marginsvm.problem.quadratic_program import classification, one_class, regression
 from marginsvm.solvers.interior_point import interior_point
+from marginsvm.solvers.solution import Progress
+from marginsvm.solvers.solve import solve
 
 EXACT = Rationals()
 NAMES = [name for name, _ in programs(np.random.default_rng(0))]
 
 
 def solved(qp, tol=1e-8):
-    found = interior_point(qp, None, tol, 100, lambda progress: tol)
+    found = Progress(qp, tol, 100)
+    for _ in solve(found, None, [interior_point]):
+        pass
     return found.w, found.f, found.alpha
 
 

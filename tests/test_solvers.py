@@ -14,6 +14,7 @@ from marginsvm.solvers.dual_cd import dual_cd
 from marginsvm.solvers.interior_point import interior_point, stacked
 from marginsvm.solvers.newton import newton
 from marginsvm.solvers.smo import smo
+from marginsvm.solvers.solution import Progress
 from marginsvm.solvers.solve import solve
 
 clarabel = pytest.importorskip("clarabel", reason="pip install marginsvm[test-all]")
@@ -125,14 +126,9 @@ def programs(rng, n, d, kind=PlainExamples):
 
 
 def solved(method, qp, tol=TOL, start=None, max_iter=500):
-    gaps = []
-
-    def monitor(now):
-        gaps.append(now.gap)
-        return None if now.gap <= tol else tol
-
-    found = method(qp, start, tol, max_iter, monitor)
-    assert len(gaps) == found.n_iter
+    found = Progress(qp, tol, max_iter)
+    n_iter = sum(1 for _ in solve(found, start, method and [method]))
+    assert n_iter == found.n_iter
     return found
 
 
@@ -390,7 +386,7 @@ def test_the_choice_solves_every_program(kind):
         for name, qp in programs(rng, *size, kind):
             if kind is SparseExamples and not qp.intercept:
                 continue
-            found = solved(solve, qp)
+            found = solved(None, qp)
             encloses(qp, found)
             assert found.status == "converged", name
 
@@ -400,14 +396,8 @@ def test_the_choice_goes_on_with_another_method():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 200)) * np.geomspace(1.0, 1e3, 200)
     y = (X[:, -1] + 1e3 * rng.normal(size=60) > 0).astype(int)
-    qp, calls = classification(SparseExamples(X / 2e4), y, 2, C=1e6, loss="hinge"), []
-
-    def monitor(now):
-        calls.append(now.gap)
-        return None if now.gap <= TOL else TOL
-
-    found = solve(qp, None, TOL, 300, monitor)
-    assert found.status == "converged"
-    assert found.n_iter == len(calls)
-    assert dual_cd(qp, None, TOL, 300, lambda now: TOL).status == "stalled"
-    assert solve(qp, None, TOL, 3, lambda now: TOL)[-2:] == (3, "max_iter")
+    qp = classification(SparseExamples(X / 2e4), y, 2, C=1e6, loss="hinge")
+    assert solved(None, qp, max_iter=300).status == "converged"
+    assert solved(dual_cd, qp, max_iter=300).status == "stalled"
+    found = solved(None, qp, max_iter=3)
+    assert (found.n_iter, found.status) == (3, "max_iter")

@@ -7,7 +7,7 @@ once for the best bounds: the predictor is scaled, and alpha is made feasible (`
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
@@ -467,15 +467,14 @@ def vanishing(problem: KernelMatrixAdapter) -> float:
 def prove_intervals(
     problem: KernelMatrixAdapter,
     programs: list[QuadraticProgram],
+    points: Iterable[tuple[Array, Array, Array]],
     model: Any,
-    points: list[tuple[Array, Array]],
-    alphas: list[Array],
 ) -> Confirmed:
-    """Publish predictors (w, f) and alpha for intervals, and bound both values."""
+    """Publish predictors and alpha, (w, f, alpha), for intervals, and bound both values."""
     rows, k, found = output_rows(problem.rows), len(programs), []
     origin = np.broadcast_to(rows.origin if rows.balanced else 0.0, k * programs[0].k)
     middle = np.broadcast_to(rows.middle, k * programs[0].k)
-    for o, (qp, (w, f), alpha) in enumerate(zip(programs, points, alphas, strict=True)):
+    for o, (qp, (w, f, alpha)) in enumerate(zip(programs, points, strict=True)):
         some = slice(o, o + qp.k)
         b, width = f[: len(w)], f[len(w) :]
         if not rows.balanced:

@@ -32,7 +32,7 @@ from sklearn.utils.validation import (
 from marginsvm._threads import single_threaded_blas
 from marginsvm._typing import Array
 from marginsvm.certificate.certificate import StatesMargin
-from marginsvm.estimators.exact import MaxMarginClassifier, intercepts, to_gap
+from marginsvm.estimators.exact import MaxMarginClassifier, intercepts
 from marginsvm.estimators.inputs import as_objects, class_weighted, refuse_foreign
 from marginsvm.estimators.parameters import (
     ClassParameters,
@@ -47,7 +47,7 @@ from marginsvm.estimators.training_data import kernel_with, training_data
 from marginsvm.fit import begin
 from marginsvm.problem.adapter import programs_of
 from marginsvm.problem.matrix import canonical
-from marginsvm.solvers.solve import refuse_what_cannot_fit, solve
+from marginsvm.solvers.solve import refuse_what_cannot_fit, solved
 
 # Parameters that are those of the single fits as well, and those of the fit to all examples.
 SHARED = (
@@ -311,7 +311,7 @@ def _solved(
         soft = soft.with_hinge_loss() if model.loss == "hinge" else soft
         (qp,) = programs_of(soft)
         refuse_what_cannot_fit(qp)
-        found = solve(qp, alpha, model.tol, model.max_iter, to_gap(model.tol))
+        found = solved(qp, model.tol, model.max_iter, alpha)
         alpha, (coef, shift) = found.alpha, qp.examples.published(found.w)
         fitted = Fitted(algorithm, soft, training, begin(algorithm, soft))
         model.__dict__ |= training.features | fitted.model_of(coef, intercepts(qp, found.f) - shift)

@@ -7,7 +7,7 @@ divide these by ``sqrt(2)``, so that alpha of the program is ``2 alpha`` there.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,10 +16,9 @@ from scipy.linalg.lapack import dpstrf
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import StrOptions
 
-from marginsvm._threads import cached_property, let_interrupts_through
+from marginsvm._threads import let_interrupts_through
 from marginsvm._typing import Array
 from marginsvm.certificate import proof as proofs
-from marginsvm.certificate.bounded import lowest_values
 from marginsvm.certificate.proof import Confirmed, prove_intervals, prove_overlap, vanishing
 from marginsvm.estimators.dual_state import DualStateMixin
 from marginsvm.estimators.parameters import (
@@ -43,9 +42,8 @@ from marginsvm.fit import (
 from marginsvm.problem.adapter import KernelMatrixAdapter, Predictor, programs_of
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.rows import OutputRows, output_rows
-from marginsvm.solvers.solution import Monitor
-from marginsvm.solvers.solution import Progress as SolverProgress
-from marginsvm.solvers.solve import refuse_what_cannot_fit, solve
+from marginsvm.solvers.solution import Progress as Solution
+from marginsvm.solvers.solve import refuse_what_cannot_fit, solve, solved
 
 # Relative gap, iterations and price of slack (over the radius squared, of tubes) of a soft problem
 # whose predictor is published where the hard one has none.
@@ -72,11 +70,6 @@ class Point(NamedTuple):
 State = tuple[Point, ...]  # one for each program
 
 
-def to_gap(tol: float) -> Monitor:
-    """A monitor that stops at a gap."""
-    return lambda now: None if now.gap <= tol else tol
-
-
 def intercepts(qp: QuadraticProgram, f: Array) -> Array:
     """Of all scores; those of several classes sum to 0."""
     b = qp.offsets(f)
@@ -100,7 +93,7 @@ def of_few_examples(examples: Any, w: Array) -> Array:
 
 @dataclass(frozen=True)
 class Exact(Algorithm):
-    """The exact solver as an :class:`Algorithm`, for proofs of its bounds; see :func:`solved`.
+    """The exact solver as an :class:`Algorithm`, for proofs of its bounds, see ``play_exactly``.
 
     Attributes
     ----------
@@ -127,7 +120,7 @@ class Exact(Algorithm):
 
     def step(self, problem: KernelMatrixAdapter, state: State) -> State:
         """All iterations."""
-        return tuple(solved(self, problem, Stopping(tol=self.tol)).progress.state)
+        return tuple(play_exactly(self, problem, Stopping(tol=self.tol)).progress.state)
 
     def tol_of(self, qp: QuadraticProgram, tol: float) -> float:
         """The solver's tolerance for a published gap of ``tol``."""
@@ -148,15 +141,19 @@ class Exact(Algorithm):
         """Prove bounds from the points."""
         programs, state = programs_of(problem), progress.state
         if isinstance(problem.rows, OutputRows):
-            alphas = [point.alpha for point in state]
-            points = [(point.w, point.f) for point in state]
-            found = prove_intervals(problem, programs, problem.zeros(), points, alphas)
+            zeros, rows = problem.zeros(), problem.rows
+            found = prove_intervals(problem, programs, state, zeros)
             if found.refuted:  # the predictors are those of soft tubes
                 soft = programs_of(problem.softened(DEAR / problem.radius**2))
-                ends = [solve(qp, None, LOOSE, LOOSE_ITERATIONS, to_gap(LOOSE)) for qp in soft]
-                points = [(end.w, end.f) for end in ends]
-                alphas = [proof.alpha for proof in found.proofs]
-                found = prove_intervals(problem, programs, problem.zeros(), points, alphas)
+                ends = [solved(qp, LOOSE, LOOSE_ITERATIONS) for qp in soft]
+                points = zip(ends, found.proofs, strict=True)
+                state = tuple(Point(end.w, end.f, proof.alpha) for end, proof in points)
+                return prove_intervals(problem, programs, state, zeros)
+            if problem.design is None and found.error(rows.farthest) > self.tol:
+                examples = problem.examples
+                state = tuple(p._replace(w=of_few_examples(examples, p.w)) for p in state)
+                fewer = prove_intervals(problem, programs, state, zeros)
+                found = min(found, fewer, key=lambda proved: proved.error(rows.farthest))
             return found
         (qp,), (point,), words = programs, state, ""
         alpha = point.alpha if point.alpha.any() else qp.feasible(np.ones(qp.shape))
@@ -197,7 +194,7 @@ class Exact(Algorithm):
                 least = LEAST_OF_MANY
             C = 0.5 / problem.rows.total_weight / (least * problem.radius) ** 2
             (soft,) = programs_of(problem.softened(min(C, np.finfo(np.float64).max)))
-            found = solve(soft, None, LOOSE, LOOSE_ITERATIONS, to_gap(LOOSE))
+            found = solved(soft, LOOSE, LOOSE_ITERATIONS)
             words = WORDS
             if found.gap > LOOSE:
                 words = "a soft margin with a large C, which was not solved to the end"
@@ -207,8 +204,22 @@ class Exact(Algorithm):
         return known
 
 
+def bounds_of(
+    problem: KernelMatrixAdapter, qp: QuadraticProgram, values: list[tuple[float, float]]
+) -> tuple[float, float]:
+    """Bounds on the margin, the inverse of a norm (in radii), from primal and dual values."""
+    unit, (P, D) = problem.rows.unit, values[0]
+    if qp.game:
+        lower, upper = (np.copysign(np.sqrt(2.0 * abs(v)), -v) / unit for v in (P, D))
+        return float(lower), float(upper)
+    if len(values) > 1:
+        P, D = np.square(np.asarray(output_rows(problem.rows).scales)) @ np.array(values)
+    lower, upper = (1.0 / np.sqrt(2.0 * max(v, 1e-300)) / unit for v in (P, D))
+    return float(lower), float(upper)
+
+
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # gaps tell what diverges
-def solved(
+def play_exactly(
     algorithm: Exact,
     problem: KernelMatrixAdapter,
     stopping: Stopping,
@@ -216,6 +227,10 @@ def solved(
     resume: Progress | None = None,
 ) -> Outcome:
     """Solve the programs of a problem, and prove the published bounds.
+
+    Where a solver's gap reaches its tolerance, the bounds of what would be published are proved. If
+    they fall short, it goes on with a tenth of that tolerance, twice at most. Several programs (of
+    outputs) are proved together, at the end.
 
     Parameters
     ----------
@@ -227,151 +242,63 @@ def solved(
     KeyboardInterrupt
         Between two iterations.
     """
-    progress = begin(algorithm, problem) if resume is None else resume
-    known, most = progress.confirmed, stopping.max_iter - progress.n_iter
+    progress = begin(algorithm, problem) if resume is None else resume.copy()
+    known, done = progress.confirmed, progress.n_iter
     status = stopping.confirmed(problem, progress, known) if known else None
-    if status is not None or most <= 0:
+    if status is not None or done >= stopping.max_iter:
         return Outcome(status or "max_iter", progress)
-    fit = Monitored(algorithm, problem, stopping, on_round, progress)
-    for part, qp in enumerate(fit.programs):
+    programs, begun = programs_of(problem), time.perf_counter() - progress.seconds
+    points, values = list(progress.state), [(np.inf, 0.0)] * len(programs)
+    for part, qp in enumerate(programs):
         refuse_what_cannot_fit(qp)
-        fit.part, fit.left, fit.next_proof = part, 2, 0
-        fit.tol = algorithm.tol_of(qp, stopping.tol)
-        found = solve(qp, fit.points[part].alpha, fit.tol, most, fit)
-        confirmed, left = fit.progress.confirmed, stopping.max_iter - fit.progress.n_iter
-        again = not (fit.status or qp.by_margins) and found.gap <= fit.tol and left > 0
-        if again and confirmed is not None:
-            # rounding of scores is costly at the ends of a tube: shrink it by twice that
-            published = confirmed.proofs[part].predictor
-            b = published.f[: qp.n_intercepts] if qp.intercept else np.zeros(1)
-            values = qp.differences(qp.examples.scores(published.w) + b)
-            error = float(np.max(values - lowest_values(qp, published.w, b, proofs.FLOATS)))
-            fit.left, inner = 2, replace(qp, target=qp.target + 2.0 * error)
-            found = solve(inner, found.alpha, fit.tol, left, fit)
-        fit.points[part] = Point(found.w, found.f, found.alpha)
-        if fit.status:
-            return Outcome(fit.status, fit.progress)
-    status, rounds = fit.proved(ended=True), fit.progress.history
+        now = Solution(qp, algorithm.tol_of(qp, stopping.tol), stopping.max_iter - done)
+        left, next_proof, equal, tried = 2, 0, None, False
+        for _ in solve(now, points[part].alpha):
+            if on_round is not None:  # only a caller that follows can keep what was found
+                let_interrupts_through()
+            alpha, n = now.alpha, max(progress.n_iter, done + now.n_iter)
+            reached = now.gap <= now.tol
+            hopeless = qp.game and vanishing(problem) ** 2 >= -2.0 * now.D
+            if qp.game and qp.hard and now.P >= 0.0:
+                equal, tried = equal if tried else proofs.equal_examples(qp), True
+                hopeless, alpha = (True, equal) if equal is not None else (hopeless, alpha)
+            points[part], values[part] = Point(now.w, now.f, alpha), (now.P, now.D)
+            lower, upper = bounds_of(problem, qp, values)
+            changes = {"state": tuple(points), "n_iter": n, "n_passes": float(n), "lower": lower}
+            changes |= {"seconds": time.perf_counter() - begun, "upper": upper, "confirmed": None}
+            vars(progress).update(changes)  # at once: a second Ctrl-C interrupts within
+            if n > len(progress.history):
+                progress.history.append(progress.line)
+            due = (reached or hopeless) and n >= next_proof
+            if due and len(programs) == 1:
+                progress.confirmed = algorithm.confirmed(problem, progress)
+                status = stopping.confirmed(problem, progress, progress.confirmed)
+                next_proof = 0 if reached else n + 1 + n // 10
+            elif due:
+                now.stopped = proofs.prove(qp, now.w, now.f, alpha).gap <= stopping.tol
+            if due and reached:
+                left, now.tol = left - 1, 0.1 * now.tol
+            if on_round is not None and on_round(progress):
+                status = status or "stopped"
+            now.stopped |= status is not None or left < 0
+        points[part] = Point(now.w, now.f, now.alpha)
+        if status is not None:
+            return Outcome(status, progress)
+    progress.state, progress.settled = tuple(points), True
+    progress.confirmed = algorithm.confirmed(problem, progress)
+    status, rounds = stopping.confirmed(problem, progress, progress.confirmed), progress.history
     if status is None:
         gaps = [line.upper - line.lower for line in rounds[-1 - IDLE :]]
         idle = len(rounds) > IDLE and gaps[-1] > 0.99 * gaps[0]
-        at_the_end = fit.progress.n_iter >= stopping.max_iter
+        at_the_end = progress.n_iter >= stopping.max_iter
         status = "max_iter" if at_the_end and not idle else "stalled"
-    return Outcome(status, fit.progress)
-
-
-class Monitored:
-    """A fit at work: the monitor of its solvers.
-
-    Attributes
-    ----------
-    part : int
-        Index of the current program (one for each output).
-    tol : float
-        The solver's tolerance, divided by ten, up to ``left`` times, if a proof falls short.
-    next_proof : int
-        Iteration of the next attempt to prove inseparability.
-    status : str
-        Why the fit ends, once it does.
-    """
-
-    def __init__(
-        self,
-        algorithm: Exact,
-        problem: KernelMatrixAdapter,
-        stopping: Stopping,
-        on_round: OnRound | None,
-        progress: Progress,
-    ) -> None:
-        self.algorithm, self.problem, self.stopping = algorithm, problem, stopping
-        self.on_round, self.status, self.done = on_round, "", progress.n_iter
-        self.progress = progress.copy()
-        self.programs, self.points = programs_of(problem), list(progress.state)
-        self.values = [(np.inf, 0.0)] * len(self.programs)
-        self.seconds = progress.seconds - time.perf_counter()
-        self.part, self.tol, self.left, self.next_proof = 0, stopping.tol, 2, 0
-
-    def __call__(self, now: SolverProgress) -> float | None:
-        """Record an iteration; return the tolerance to continue with, or None to stop."""
-        if self.on_round is not None:  # only a caller that follows can keep what was found
-            let_interrupts_through()
-        self.points[self.part] = Point(now.w, now.f, now.alpha)
-        self.values[self.part] = now.P, now.D
-        n_iter = max(self.progress.n_iter, self.done + now.n_iter)
-        lower, upper = self.bounds(now.qp)
-        changes = {
-            "state": tuple(self.points),
-            "n_iter": n_iter,
-            "n_passes": float(n_iter),
-            "seconds": self.seconds + time.perf_counter(),
-            "confirmed": None,
-            "lower": lower,
-            "upper": upper,
-        }
-        vars(self.progress).update(changes)
-        if n_iter > len(self.progress.history):
-            self.progress.history.append(self.progress.line)
-        reached, qp = now.gap <= self.tol, now.qp
-        answer: float | None = self.tol
-        if len(self.programs) > 1:  # all of them are proved together, at the end
-            if reached:
-                gap = proofs.prove(qp, now.w, now.f, now.alpha).gap
-                answer = self.smaller(stop=gap <= self.stopping.tol)
-        else:
-            hopeless = qp.game and vanishing(self.problem) ** 2 >= -2.0 * now.D
-            if qp.game and qp.hard and now.P >= 0.0 and self.equal_examples is not None:
-                self.points[self.part], hopeless = Point(now.w, now.f, self.equal_examples), True
-            if (reached or hopeless) and n_iter >= self.next_proof:
-                self.status = self.proved() or ""
-                self.next_proof = 0 if reached else n_iter + 1 + n_iter // 10
-                answer = self.smaller() if reached else self.tol
-        if self.on_round is not None and self.on_round(self.progress):
-            self.status = self.status or "stopped"
-        return None if self.status else answer
-
-    def smaller(self, *, stop: bool = False) -> float | None:
-        """A tenth of the tolerance, ``left`` times; then None."""
-        self.left, self.tol = self.left - 1, 0.1 * self.tol
-        return None if stop or self.left < 0 else self.tol
-
-    @cached_property
-    def equal_examples(self) -> Array | None:
-        """Alpha on two equal examples of different classes: a proof of inseparability."""
-        return proofs.equal_examples(self.programs[0])
-
-    def bounds(self, qp: QuadraticProgram) -> tuple[float, float]:
-        """Bounds on the margin, the inverse of a norm (in radii)."""
-        unit = self.problem.rows.unit
-        P, D = self.values[0]
-        if qp.game:
-            lower, upper = (np.copysign(np.sqrt(2.0 * abs(v)), -v) / unit for v in (P, D))
-            return float(lower), float(upper)
-        if len(self.programs) > 1:
-            scales = np.asarray(output_rows(self.problem.rows).scales)
-            P, D = np.square(scales) @ np.array(self.values)
-        lower, upper = (1.0 / np.sqrt(2.0 * max(v, 1e-300)) / unit for v in (P, D))
-        return float(lower), float(upper)
-
-    def proved(self, *, ended: bool = False) -> str | None:
-        """Prove the current bounds; return the status if the fit ends."""
-        examples, points = self.problem.examples, self.points
-        kernel = examples.d is None and isinstance(self.problem.rows, OutputRows)
-        for few in (False, True)[: 1 + kernel]:
-            if few:
-                points = [p._replace(w=of_few_examples(examples, p.w)) for p in points]
-            now = replace(self.progress, state=tuple(points), settled=ended)
-            now.confirmed = known = self.algorithm.confirmed(self.problem, now)
-            vars(self.progress).update(vars(now))
-            status = self.stopping.confirmed(self.problem, now, known)
-            if status is not None:
-                return status
-        return None
+    return Outcome(status, progress)
 
 
 class ExactMixin:
     """An estimator that the exact solver fits."""
 
-    _run = staticmethod(solved)
+    _run = staticmethod(play_exactly)
     _widens_kernels = True
     tol: float
     max_iter: int

@@ -191,7 +191,7 @@ class IntervalAscent(DualLp):
         found, qp = progress.state.found, self._program(problem)
         point = predictor_of(problem, found.fit.vector), np.zeros(qp.k)
         alpha = weights_of(qp, found.weights.coef)
-        return prove_intervals(problem, [qp], found.fit.vector, [point], [alpha])
+        return prove_intervals(problem, [qp], [(*point, alpha)], found.fit.vector)
 
 
 @with_parameters

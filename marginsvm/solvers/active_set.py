@@ -24,6 +24,8 @@ C. L. Lawson, R. J. Hanson. Solving least squares problems. Prentice-Hall, 1974.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from scipy.linalg import lstsq
 from scipy.linalg.lapack import dpstrf
@@ -31,7 +33,7 @@ from scipy.optimize import nnls
 
 from marginsvm._typing import Array
 from marginsvm.problem.quadratic_program import QuadraticProgram
-from marginsvm.solvers.solution import NOTHING, Monitor, Progress, Solution
+from marginsvm.solvers.solution import NOTHING, Progress
 from marginsvm.solvers.systems import Factor, Rows, conjugate_gradients
 
 EPS = float(np.finfo(np.float64).eps)
@@ -52,11 +54,9 @@ STIFF = 1e3  # penalty on F'u in nonnegative least squares
 Solved = tuple[Array, Array, Array | None]  # u on a working set, f, and optionally w
 
 
-def active_set(
-    qp: QuadraticProgram, start: Array | None, tol: float, max_iter: int, monitor: Monitor
-) -> Solution:
+def active_set(progress: Progress, start: Array | None) -> Iterator[None]:
     """Solve a program without upper bounds on alpha, by a working set of rows."""
-    progress, rows = Progress(qp, tol, max_iter, monitor), Rows(qp)
+    qp, rows = progress.qp, Rows(progress.qp)
     ridge, target = (np.broadcast_to(v, qp.shape).ravel() for v in (qp.ridge, qp.target))
     work, least = first_rows(rows)
     if start is not None and np.any(start):
@@ -81,7 +81,8 @@ def active_set(
         S = qp.examples.scores(w)
         progress.dual(alpha)
         progress.primal(w, f, S)
-        if not progress.goes_on():
+        yield
+        if progress.ended:
             break
         # value minus target of the rows outside the working set
         unit = abs(float(f[-1])) if qp.game else 1.0
@@ -104,7 +105,6 @@ def active_set(
         strip = qp.gram(new, work)
         G = np.block([[G[np.ix_(stay, stay)], strip[:, : len(stay)].T], [strip]])
         passive = np.append(u[stay] > 0.0, np.ones(len(new), bool))
-    return progress.solution()
 
 
 def first_rows(rows: Rows) -> tuple[Array, int]:
@@ -220,17 +220,16 @@ def wolfe(A: Array, F: Array, g: Array, u: Array) -> tuple[Array, Array, Array]:
     return u, f, w
 
 
-def pivoting_by_products(
-    qp: QuadraticProgram, start: Array | None, tol: float, max_iter: int, monitor: Monitor
-) -> Solution:
+def pivoting_by_products(progress: Progress, start: Array | None) -> Iterator[None]:
     """Block pivoting on all rows of two classes, from a start alpha.
 
     Systems are solved by conjugate gradients, with margin 1 also in a game; for hard margins only
     roughly as long as rows still change sides.
     """
-    progress, s = Progress(qp, tol, max_iter, monitor), qp.sign
+    qp, tol = progress.qp, progress.tol
     if start is None or not np.any(start):
-        return progress.solution()
+        return
+    s = qp.sign
     progress.dual(start)
     u, w = progress.alpha, qp.rmatvec(progress.alpha)
     u = u / max(qp.examples.inner(w, w), 1e-300) if qp.game else u
@@ -242,7 +241,7 @@ def pivoting_by_products(
             face = np.flatnonzero(passive)
             x, b = _on_face(qp, face, np.maximum(u[face], 0.0), precision)
             if not np.isfinite(x).all():
-                return progress.solution()
+                return
             u = np.zeros(len(s))
             u[face] = x
             w = qp.rmatvec(u)
@@ -250,8 +249,9 @@ def pivoting_by_products(
             alpha = np.maximum(u, 0.0)
             progress.dual(alpha / alpha.sum() if qp.game else alpha)
             progress.primal(w, np.full(qp.n_free, b), S)
-            if not progress.goes_on():
-                return progress.solution()
+            yield
+            if progress.ended:
+                return
             m = s * (S[:, 0] + b)
             wrong = np.where(passive, u < 0.0, m < 1.0 - precision)
             count = int(np.count_nonzero(wrong))
@@ -259,7 +259,6 @@ def pivoting_by_products(
                 break
             fewest, left = (count, TURNS + 1) if count < fewest else (fewest, left - 1)
             passive = passive ^ wrong
-    return progress.solution()
 
 
 def _on_face(qp: QuadraticProgram, face: Array, x: Array, precision: float) -> tuple[Array, float]:

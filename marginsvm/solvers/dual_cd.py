@@ -28,6 +28,7 @@ scale multi-class linear SVMs. KDD, 2008.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ import scipy.sparse as sp
 from marginsvm._compiling import compiled, parts
 from marginsvm._typing import Array
 from marginsvm.problem.quadratic_program import QuadraticProgram
-from marginsvm.solvers.solution import Monitor, Progress, Solution
+from marginsvm.solvers.solution import Progress
 
 OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
@@ -271,11 +272,9 @@ def descend_examples(
             b[c] += sigma * excess[c]
 
 
-def dual_cd(
-    qp: QuadraticProgram, start: Array | None, tol: float, max_iter: int, monitor: Monitor
-) -> Solution:
+def dual_cd(progress: Progress, start: Array | None) -> Iterator[None]:
     """Solve a program of examples with features; each iteration ends with a check of all rows."""
-    progress = Progress(qp, tol, max_iter, monitor)
+    qp = progress.qp
     X, none = qp.examples.rows(np.arange(qp.examples.n)), np.empty(0, np.int32)
     if sp.issparse(X):
         arrays = X.data, X.indices, X.indptr
@@ -285,13 +284,13 @@ def dual_cd(
     alpha = np.zeros(qp.shape) if start is None else start.copy()
     if start is not None and qp.game:  # scaled to margin 1
         alpha /= max(-2.0 * qp.dual(start), 1e-300)
-    (_by_rows if qp.codes is None else _by_examples)(progress, X, arrays, square, alpha)
-    return progress.solution()
+    by = _by_rows if qp.codes is None else _by_examples
+    yield from by(progress, X, arrays, square, alpha)
 
 
 def _by_rows(
     progress: Progress, X: Any, arrays: tuple[Array, ...], square: Array, alpha: Array
-) -> None:
+) -> Iterator[None]:
     """Two classes, and regression."""
     qp, m = progress.qp, len(progress.qp.sign)
     of = np.arange(m) if qp.example is None else qp.example
@@ -315,7 +314,8 @@ def _by_rows(
         S = z - w @ mean
         progress.primal(*_at_best_length(qp, w[None] / mass, S[:, None] / mass))
         progress.dual(alpha / mass)
-        if not progress.goes_on():
+        yield
+        if progress.ended:
             return
         if epochs >= mark:  # if doubling the epochs leaves 0.3 of the gap, stop
             if progress.gap > 0.3 * gap:
@@ -360,7 +360,7 @@ def _at_best_length(qp: QuadraticProgram, w: Array, S: Array) -> tuple[Array, Ar
 
 def _by_examples(
     progress: Progress, X: Any, arrays: tuple[Array, ...], square: Array, alpha: Array
-) -> None:
+) -> Iterator[None]:
     """Several classes, with Nesterov's momentum if epochs converge slowly.
 
     The momentum is restarted when the dual value decreases (O'Donoghue, Candes 2015).
@@ -398,7 +398,8 @@ def _by_examples(
         progress.primal(W.T / mass, f, (X @ W - mean @ W) / mass)
         less = proved
         proved = progress.dual(alpha / mass)
-        if not progress.goes_on():
+        yield
+        if progress.ended:
             return
         if epochs >= mark:
             if progress.gap > 0.3 * gap_at_mark:

@@ -23,14 +23,14 @@ programs. Mathematical Programming Computation, 2012.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.problem.quadratic_program import QuadraticProgram
-from marginsvm.solvers.solution import Monitor, Progress, Solution
+from marginsvm.solvers.solution import Progress
 from marginsvm.solvers.systems import ByRows, Rows, Weights, WrittenOut, side_of
 
 EPS = float(np.finfo(np.float64).eps)
@@ -269,21 +269,21 @@ def cancelling(side: WrittenOut | ByRows, bounds: Bounds, at: Point, share: floa
     return np.where(alpha > 0.0, near, 0.0) if near[alpha > 0.0].min() > 0.0 else alpha
 
 
-def interior_point(
-    qp: QuadraticProgram, start: Array | None, tol: float, max_iter: int, monitor: Monitor
-) -> Solution:
+def interior_point(progress: Progress, start: Array | None) -> Iterator[None]:
     """Solve a program with few features or few rows.
 
     ``start`` is only tested for optimality: the method cannot be warm-started.
     """
-    progress, unit = Progress(qp, tol, max_iter, monitor), float(np.abs(qp.target).max(initial=0.0))
+    qp = progress.qp
+    unit = float(np.abs(qp.target).max(initial=0.0))
     hard_tube = qp.hard and not qp.game  # targets are met only up to rounding
     rows = Rows(replace(qp, target=qp.target + INWARD * unit) if hard_tube else qp)
     if start is not None:
         progress.dual(start)
         progress.primal(qp.rmatvec(progress.alpha), progress.f)
-        if not progress.goes_on():
-            return progress.solution()
+        yield
+        if progress.ended:
+            return
     side, bounds = side_of(rows), Bounds.of(rows)
     q, total = rows.balanced(), float(qp.level * qp.total)
     q = np.append(q, np.full(len(bounds.target) - len(q), q.mean()))
@@ -322,17 +322,14 @@ def interior_point(
                 more, enough = (more - 1, enough) if proved else (more, 0.1 * gap)
                 if ended or more == 0:
                     progress.dual(every)
-        looked = looked or progress.gap <= progress.tol or progress.nothing_separates
-        if not progress.goes_on(progress.gap if looked else max(estimate, 1.01 * progress.tol)):
-            break
-        if ended:
-            break
+        yield
+        if ended or progress.ended:
+            return
         before = left
         try:
             at = mehrotra(side, bounds, at)
         except np.linalg.LinAlgError:
-            break
-    return progress.solution()
+            return
 
 
 @np.errstate(all="ignore")  # from problems without a solution, or at rounding level

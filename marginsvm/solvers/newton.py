@@ -29,6 +29,7 @@ programming. Mathematics of Operations Research, 1976.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -36,7 +37,7 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.problem.quadratic_program import QuadraticProgram
-from marginsvm.solvers.solution import Monitor, Progress, Solution
+from marginsvm.solvers.solution import Progress
 from marginsvm.solvers.systems import NewtonSystem, curvature_of_f
 
 EPS = float(np.finfo(np.float64).eps)
@@ -52,15 +53,14 @@ SEARCH_STEPS, SETTLE_STEPS = 100, 50
 BALANCED = 1e-14  # rounding of F'alpha - g, relative to the sum of alpha
 
 
-def newton(
-    qp: QuadraticProgram, start: Array | None, tol: float, max_iter: int, monitor: Monitor
-) -> Solution:
+def newton(progress: Progress, start: Array | None) -> Iterator[None]:
     """Solve a program of any size, without sign constraints on coefficients."""
-    progress, examples, unit = Progress(qp, tol, max_iter, monitor), qp.examples, unit_of(qp)
+    qp = progress.qp
+    examples, unit = qp.examples, unit_of(qp)
     if qp.hard and not qp.game:  # hard targets are met only up to rounding
         qp = replace(qp, target=qp.target + INWARD * unit)
     system = NewtonSystem(qp)
-    w, f, v = progress.w, progress.f, np.zeros(qp.shape)
+    w, f, v = np.zeros_like(progress.w), np.zeros(qp.n_free), np.zeros(qp.shape)
     S, narrow = np.zeros((examples.n, qp.k)), 1.0
     if start is not None:
         progress.dual(start)
@@ -83,8 +83,9 @@ def newton(
         image = qp.rmatvec(alpha)
         progress.dual(alpha, image)
         progress.primal(w, f, S, settled=not (qp.hard or qp.level))
-        if not progress.goes_on() or progress.idle > PATIENCE:
-            break
+        yield
+        if progress.ended or progress.idle > PATIENCE:
+            return
         r, before = image - w, J
         J = 0.5 * examples.inner(w, w) + float(qp.g @ f) + loss.value(m, response)
         still = before - J <= ROUNDING * abs(J)
@@ -106,7 +107,6 @@ def newton(
         w, before_f, S, taken = w + t * dw, f + t * df, S + t * T, taken + 1
         f, m = loss.settle(qp.values(S, before_f), before_f, reach)
         reach = 4.0 * float(np.abs(f - before_f).max(initial=0.0))
-    return progress.solution()
 
 
 def unit_of(qp: QuadraticProgram) -> float:

@@ -34,6 +34,8 @@ scale multi-class linear SVMs. KDD, 2008.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from marginsvm._compiling import compiled, parts
@@ -41,7 +43,7 @@ from marginsvm._typing import Array
 from marginsvm.problem.kernels import ColumnCache
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.solvers.dual_cd import OPTIONS, projected
-from marginsvm.solvers.solution import Monitor, Progress, Solution
+from marginsvm.solvers.solution import Progress
 
 part, loop = parts(**OPTIONS), compiled(**OPTIONS)
 
@@ -455,10 +457,9 @@ class Examples:
         return f, wrong
 
 
-def smo(
-    qp: QuadraticProgram, start: Array | None, tol: float, max_iter: int, monitor: Monitor
-) -> Solution:
+def smo(progress: Progress, start: Array | None) -> Iterator[None]:
     """Solve a kernel program; see :mod:`marginsvm.solvers.solution`."""
+    qp = progress.qp
     unit = qp.game and qp.codes is not None  # solved with target 1, alpha of any sum
     kind = Pairs(qp) if qp.codes is None else Examples(qp)
     examples, of = qp.examples, kind.of
@@ -482,7 +483,6 @@ def smo(
     scale, precision = kind.scale(alpha, F.T), 0.1
     K, kept = np.empty((0, 0), np.float32), work[:0]
     least, refined, idle, mark = np.inf, np.inf, 0, 1.0
-    progress = Progress(qp, tol, max_iter, monitor)
 
     def valued() -> Array:
         """Record the dual value of alpha and the primal value of its w; returns the violations."""
@@ -516,7 +516,7 @@ def smo(
         alpha = alpha.copy()
         alpha[work] = some
         if not np.isfinite(alpha).all():  # the dual is unbounded
-            return progress.solution()
+            return
         if qp.codes is not None:  # multiplier steps leave F'alpha near 0 only
             alpha = qp.feasible(alpha) * (float(alpha.sum()) if unit else 1.0)
         _add(cache, qp.coefficients(alpha - before), F)
@@ -525,10 +525,11 @@ def smo(
             wrong = refine()
         reached = progress.gap <= progress.tol
         asked = progress.tol
-        if not progress.goes_on():
-            if progress.status != "converged" or progress.tol == asked or refined < np.inf:
-                return progress.solution()
-            progress.status = ""  # the certified gap is larger than the float32 estimate
+        yield
+        # a certified gap above this tolerance is larger than the float32 estimate
+        coarse = progress.status == "converged" and progress.tol < asked and refined == np.inf
+        if progress.ended and not coarse:
+            return
         # violated rows join, rows far from violation leave
         far = wrong[work] < -0.3 * scale
         wrong[work] = -np.inf
@@ -542,7 +543,7 @@ def smo(
         if reached or slow or idle >= kind.patience or (precision <= 1e-9 and not len(new)):
             refine()
             if slow or progress.gap > 0.5 * refined:
-                return progress.solution()
+                return
             refined, idle = progress.gap, 0
         most = min(max(200, int(0.4 * len(work))), room // 2)
         if len(new) > most:

@@ -1,51 +1,23 @@
-"""The interface of all solvers: their result, and their report after each iteration.
+"""The interface of all solvers: their record of the best point so far.
 
-A solver is a function ``method(qp, start, tol, max_iter, monitor) -> Solution``; ``start`` is alpha
-or None. In each iteration it calls ``monitor(progress)`` with the best point so far and its values.
-The monitor returns the tolerance for the next iterations, or None to stop. The solver stops at a
-gap below the tolerance, unless the monitor then returns a smaller one: the caller computes the
-certified gap of the rounded point, and if that is too large, the solver continues.
+A solver is a generator ``method(progress, start)``; ``start`` is alpha or None. It records better
+points in ``progress``, and yields at the end of each iteration. Its caller may then lower the
+tolerance, or stop: the certified gap of the rounded point may be larger than the solver's, and the
+solver continues from where it is. It returns once ``progress.ended``, or where it stalls.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.problem.quadratic_program import QuadraticProgram
 
-Monitor = Callable[["Progress"], float | None]
-
 # |A'alpha| (in radii, sum of alpha 1) below which it is rounding, so that the classes overlap. With
 # a kernel its square is a sum with cancellation.
 NOTHING, NOTHING_OF_KERNEL = 1e-14, 1e-7
-
-
-class Solution(NamedTuple):
-    """The best point that a solver has found.
-
-    Attributes
-    ----------
-    w : ndarray of shape (k, d); of a kernel (k, n)
-    f : ndarray of shape (n_free,)
-    alpha : ndarray of shape qp.shape
-        Feasible up to rounding.
-    gap : float
-        ``qp.gap`` of the primal value at (w, f) and the dual value at alpha.
-    n_iter : int
-    status : {"converged", "stalled", "max_iter", "stopped"}
-        "converged" also if the classes overlap: then A'alpha is at rounding level, and the gap 1.
-    """
-
-    w: Array
-    f: Array
-    alpha: Array
-    gap: float
-    n_iter: int
-    status: str
 
 
 class Progress:
@@ -53,24 +25,27 @@ class Progress:
 
     Attributes
     ----------
-    w, f, alpha
-        The best points, possibly of different iterates.
+    w : ndarray of shape (k, d); of a kernel (k, n)
+    f : ndarray of shape (n_free,)
+    alpha : ndarray of shape qp.shape
+        Feasible up to rounding; w and alpha may be of different iterates.
     P, D : float
         Their primal and dual values.
     tol : float
-        The tolerance that the monitor returned last.
+        Gap at which a solver stops; the caller may lower it.
+    max_iter, n_iter : int
     idle : int
         Iterations since the gap (without a separator: ``|A'alpha|``) last fell by a tenth.
-    status : str
-        Reason for stopping, once ``goes_on`` is False.
+    stopped : bool
+        Whether the caller has stopped the solver.
     """
 
-    def __init__(self, qp: QuadraticProgram, tol: float, max_iter: int, monitor: Monitor) -> None:
-        self.qp, self.tol, self.max_iter, self.monitor = qp, tol, max_iter, monitor
+    def __init__(self, qp: QuadraticProgram, tol: float, max_iter: int) -> None:
+        self.qp, self.tol, self.max_iter = qp, tol, max_iter
         self.alpha, self.f = np.zeros(qp.shape), np.zeros(qp.n_free)
         self.w = qp.examples.combine(np.zeros((qp.examples.n, qp.k)))
         self.P, self.D = np.inf, -np.inf if qp.level else 0.0
-        self.n_iter, self.idle, self.status, self.mark = 0, 0, "", (1.0, -np.inf)
+        self.n_iter, self.idle, self.stopped, self.mark = 0, 0, False, (1.0, -np.inf)
         if not qp.by_margins:  # w = 0 is optimal for wide tubes
             self.primal(self.w, self.f)
 
@@ -127,37 +102,25 @@ class Progress:
             self.alpha, self.D = alpha, D
         return D
 
-    def goes_on(self, gap: float | None = None) -> bool:
-        """Call the monitor, at the end of an iteration.
-
-        Parameters
-        ----------
-        gap : float or None
-            An estimate, if the values were not computed in this iteration.
-        """
+    def count(self) -> None:
+        """Count an iteration."""
         gap_before, D_before = self.mark
         nearer = self.gap <= 0.9 * gap_before or (self.qp.game and self.D - 0.9 * D_before >= 0.0)
-        self.idle = 0 if nearer else self.idle + 1
+        self.n_iter, self.idle = self.n_iter + 1, 0 if nearer else self.idle + 1
         self.mark = (self.gap, self.D) if nearer else self.mark
-        self.n_iter += 1
-        gap = self.gap if gap is None else gap
-        reached = gap <= self.tol or self.nothing_separates
-        tol = self.monitor(self)
-        if tol is not None:
-            self.tol = tol
-        if reached and (tol is None or gap <= tol or self.nothing_separates):
-            self.status = "converged"
-        elif tol is None:
-            self.status = "stopped"
-        elif self.n_iter >= self.max_iter:
-            self.status = "max_iter"
-        return not self.status
 
-    def solution(self, status: str = "stalled") -> Solution:
-        """The best point; ``status`` is used if the solver itself stops."""
-        qp = self.qp
-        if qp.game and not np.isfinite(self.P):  # overlap: difference of the class means
-            alpha = np.where(np.broadcast_to(qp.upper, qp.shape) > 0.0, 1.0, 0.0)
-            self.primal(qp.rmatvec(qp.feasible(alpha)), self.f)
-        status = self.status or status
-        return Solution(self.w, self.f, self.alpha, self.gap, self.n_iter, status)
+    @property
+    def status(self) -> str:
+        """``stopped``, ``converged``, ``max_iter`` or, if none of these, ``stalled``.
+
+        ``converged`` also if the classes overlap: then A'alpha is at rounding level, and the gap 1.
+        """
+        if self.stopped:
+            return "stopped"
+        if self.gap <= self.tol or self.nothing_separates:
+            return "converged"
+        return "max_iter" if self.n_iter >= self.max_iter else "stalled"
+
+    @property
+    def ended(self) -> bool:
+        return self.status != "stalled"

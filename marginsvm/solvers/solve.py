@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 
 import numpy as np
 
@@ -12,9 +13,9 @@ from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.solvers.active_set import active_set, pivoting_by_products
 from marginsvm.solvers.interior_point import interior_point
 from marginsvm.solvers.newton import newton
-from marginsvm.solvers.solution import Monitor, Progress, Solution
+from marginsvm.solvers.solution import Progress
 
-Method = Callable[[QuadraticProgram, Array | None, float, int, Monitor], Solution]
+Method = Callable[[Progress, Array | None], Iterator[None]]
 
 # Limits for interior points: multiplications per iteration, and unknowns of the smaller side.
 PRODUCTS, SIDE = 2**29, 1000
@@ -25,28 +26,37 @@ FEW, SMALL, FEWEST = 500, 2**16, 200
 
 
 def solve(
-    qp: QuadraticProgram, start: Array | None, tol: float, max_iter: int, monitor: Monitor
-) -> Solution:
-    """Solve a program by the first solver of ``methods`` that does not stall.
+    progress: Progress, start: Array | None = None, chosen: list[Method] | None = None
+) -> Iterator[None]:
+    """Solve a program by the first of the chosen solvers that does not stall.
 
-    Parameters as in :mod:`marginsvm.solvers.solution`. Each solver starts at the previous one's
-    alpha.
+    It yields at the end of each iteration, see :mod:`marginsvm.solvers.solution`. Each solver
+    starts at the best alpha so far; by default, they are those of ``methods``.
     """
+    qp = progress.qp
     start = None if start is None else qp.feasible(start)
-    best, done = None, 0
-    for method in methods(qp):
+    for method in methods(qp) if chosen is None else chosen:
+        progress.idle = 0
         try:
-            found = method(qp, start, tol, max_iter - done, monitor)
+            for _ in method(progress, start):
+                progress.count()
+                yield
         except np.linalg.LinAlgError:  # an indefinite matrix, possibly by rounding
             continue
-        done, start = done + found.n_iter, found.alpha if found.gap < 1.0 else None
-        if best is None or found.gap < best.gap:
-            best = found
-        if found.status in ("converged", "stopped") or done >= max_iter:
+        if progress.ended:
             break
-    if best is None:
-        return Progress(qp, tol, max_iter, monitor).solution()
-    return best._replace(n_iter=done, status=found.status)
+        start = progress.alpha if progress.gap < 1.0 else None
+    if qp.game and not np.isfinite(progress.P):  # overlap: difference of the class means
+        alpha = np.where(np.broadcast_to(qp.upper, qp.shape) > 0.0, 1.0, 0.0)
+        progress.primal(qp.rmatvec(qp.feasible(alpha)), progress.f)
+
+
+def solved(qp: QuadraticProgram, tol: float, max_iter: int, start: Array | None = None) -> Progress:
+    """The end of ``solve``."""
+    progress = Progress(qp, tol, max_iter)
+    for _ in solve(progress, start):
+        pass
+    return progress
 
 
 def methods(qp: QuadraticProgram) -> list[Method]:
@@ -55,10 +65,8 @@ def methods(qp: QuadraticProgram) -> list[Method]:
     from marginsvm.solvers.dual_cd import dual_cd
     from marginsvm.solvers.smo import smo
 
-    def ten_epochs(
-        qp: QuadraticProgram, start: Array | None, tol: float, max_iter: int, monitor: Monitor
-    ) -> Solution:
-        return dual_cd(qp, start, tol, 1, monitor)
+    def ten_epochs(progress: Progress, start: Array | None) -> Iterator[None]:
+        return islice(dual_cd(progress, start), 1)
 
     examples, several, tube = qp.examples, qp.codes is not None, not qp.by_margins
     n, d, rows = examples.n, examples.d, int(np.prod(qp.shape)) - several * examples.n
