@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from helpers.battery import slow
 from helpers.estimators import fit, separable
-from helpers.games import flat
+from helpers.games import flat, known, rounds
 from helpers.hard import lopsided
-from helpers.oracle import best_margin, explicit_rows
-from scipy.special import logsumexp
+from helpers.oracle import explicit_rows
+from scipy.special import logsumexp, softmax
 from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
 from threadpoolctl import threadpool_limits
 
@@ -17,35 +17,41 @@ from marginsvm import AdaptiveSamplingKernelClassifier, BatchPerceptron, theory_
 from marginsvm.kernels import two_layer_relu_ntk
 from marginsvm.papers import adaptive_sampling
 from marginsvm.papers.adaptive_sampling import Draws, cycle_at, quantile
+from marginsvm.problem import responses
 from marginsvm.problem.adapter import ColumnPlan, GramAdapter
 from marginsvm.problem.kernels import ColumnCache
-from marginsvm.problem.responses import softmax
 from marginsvm.problem.rows import make_rows
 from marginsvm.schedules import theory_step
 
 SCHEDULES = {
     "nesterov": (lambda t: 1.0, lambda t: t / (t + 1)),
     "zero": (lambda t: 0.3, lambda t: 0.0),
-    "constant": (lambda t: 0.7, lambda t: 0.9),
     "small": (lambda t: 1.0, lambda t: 0.01),
     "decaying": (lambda t: (t + 1) ** -0.5, lambda t: 0.5),
     "random": (
         lambda t: np.random.RandomState(t).rand(),
-        lambda t: np.random.RandomState(t + 999).rand(),
+        lambda t: (t % 7 > 0) * np.random.RandomState(t + 999).rand(),
     ),
-    "random with zeros": (lambda t: 1.0, lambda t: (t % 7 > 0) * np.random.RandomState(t).rand()),
     "one": (lambda t: 1.0, lambda t: 1.0),
 }
+
+
+PLAN = ColumnPlan(1.0, 1)
 
 
 def problem(rng, k, n=60, d=7, C=np.inf, balanced=False, weights=None):
     y = rng.permutation(np.arange(n) % k)
     X = rng.standard_normal((n, d)) + 2 * rng.standard_normal((k, d))[y]
     rows = make_rows(y, k, balanced=balanced, weights=weights)
-    return X, y, GramAdapter(None, X @ X.T, rows, C, plan=ColumnPlan(1.0, 1))
+    return X, y, GramAdapter(None, X @ X.T, rows, C, plan=PLAN)
 
 
 # The bookkeeping.
+
+
+def draw_one_by_one(monkeypatch):
+    """A step is one draw."""
+    monkeypatch.setattr(adaptive_sampling.AdaptiveSampling, "n_rounds", lambda self, n: 1)
 
 
 @pytest.mark.parametrize("name", SCHEDULES)
@@ -61,18 +67,15 @@ def problem(rng, k, n=60, d=7, C=np.inf, balanced=False, weights=None):
 )
 def test_iterates_are_the_plain_recursion(name, k, C, balanced, rng, monkeypatch):
     """Draws are read off the coefficients, one at a time; g and w then follow plainly."""
+    draw_one_by_one(monkeypatch)
     X, y, data = problem(rng, k, C=C, balanced=balanced)
-    A, _, _ = explicit_rows(X, y, C=C)
-    G = A @ A.T / np.square(A).sum(axis=1).max() if not balanced else A @ A.T / data.radius**2
+    A = explicit_rows(X, y, C=C)[0] / data.radius
+    G = A @ A.T
     used = np.flatnonzero(np.isfinite(data.margins(data.zeros()).ravel()))
     step, momentum = SCHEDULES[name]
-    clf = AdaptiveSamplingKernelClassifier(step=step, momentum=momentum, max_iter=400)
-    monkeypatch.setattr(adaptive_sampling.AdaptiveSampling, "n_rounds", lambda self, n: 1)
-    clf.random_state = 0
-    state = clf._algorithm().start(data)
-    q_g, q_w = np.zeros(len(G)), np.zeros(len(G))
-    for t in range(400):
-        state = clf._algorithm().step(data, state)
+    params = {"step": step, "momentum": momentum, "max_iter": 300, "random_state": 0}
+    clf, q_g, q_w = AdaptiveSamplingKernelClassifier(**params), np.zeros(len(G)), np.zeros(len(G))
+    for t, state in enumerate(rounds(clf, data, 300)):
         theta, beta = step(t), momentum(t)
         (_, new_g), (_, new_w) = table(data, state)
         new_g, new_w = new_g[used], new_w[used]
@@ -98,12 +101,11 @@ def table(data, state):
 @pytest.mark.slow
 def test_rounding_does_not_drift(rng):
     X, y = separable(rng, k=3)
-    data = GramAdapter(None, X @ X.T, make_rows(y, 3, balanced=True), 1.0, plan=ColumnPlan(1.0, 1))
-    clf = AdaptiveSamplingKernelClassifier(C=1.0, max_iter=5_000, random_state=0)
-    state = clf._algorithm().start(data)
-    while state.t < clf.max_iter:
-        state = clf._algorithm().step(data, state)
-    for candidate in clf._algorithm().candidates(data, state):
+    data = GramAdapter(None, X @ X.T, make_rows(y, 3, balanced=True), 1.0, plan=PLAN)
+    algorithm = AdaptiveSamplingKernelClassifier(max_iter=5_000, random_state=0)._algorithm()
+    *_, state = rounds(algorithm, data, 100)
+    assert state.t == 5_000
+    for candidate in algorithm.candidates(data, state):
         again = data.refresh(candidate.vector)
         scale = again.largest_entry()
         np.testing.assert_allclose(flat(candidate.vector), flat(again), atol=1e-9 * scale)
@@ -120,12 +122,9 @@ def test_draws_follow_the_softmax(k, balanced, weighted, rng):
     """Over a fine grid of quantiles, the average draw is the package's own response."""
     weights = rng.random(60) + 0.1 if weighted else None
     _, _, data = problem(rng, k, balanced=balanced, weights=weights)
-    clf = AdaptiveSamplingKernelClassifier(max_iter=5, random_state=0)
-    state = clf._algorithm().start(data)
-    for _ in range(5):
-        state = clf._algorithm().step(data, state)
+    *_, state = rounds(AdaptiveSamplingKernelClassifier(max_iter=5, random_state=0), data, 5)
     _, (margins, _) = table(data, state)
-    q = softmax(data.rows, margins.reshape(data.rows.shape)).q
+    q = responses.softmax(data.rows, margins.reshape(data.rows.shape)).q
     draws = Draws(data)
     weights, _ = draws.respond(state.w, state.offsets)
     np.testing.assert_allclose(
@@ -192,60 +191,45 @@ def test_extreme_uniforms_and_scores_give_valid_rows(u, spread, balanced, rng):
 # The theorem.
 
 
+def columns_of(X, y):
+    """A game by columns of its Gram matrix, its rows written out, and its best margin."""
+    data, A, best = known(X, y)
+    return GramAdapter(None, X @ X.T, data.rows, plan=PLAN), A, best
+
+
 @pytest.mark.slow
 def test_theorem_4_1(rng):
     """With the theorem's T, at least 1 - delta of 20 runs reach the margin less epsilon."""
-    X, y = lopsided(rng, n=20, gamma=0.6)
-    best = best_margin(X, y, fit_intercept=False)
-    radius = np.sqrt(np.square(X).sum(axis=1).max())
-    gamma, delta, runs = best / radius, 0.2, 20
-    epsilon = 0.8 * gamma
-    T = theory_draws(epsilon, delta, margin=gamma, n_samples=len(X))
-    clf = AdaptiveSamplingKernelClassifier(
-        fit_intercept=False, schedule="theory", max_iter=T, kernel="precomputed"
-    )
-    rows = make_rows(y, 2, balanced=False)
-    data = GramAdapter(None, X @ X.T, rows, plan=ColumnPlan(1.0, 1))
-    found = []
-    for seed in range(runs):
-        clf.random_state = seed
-        algorithm = clf._algorithm()
-        step, _ = algorithm.schedules(data.n_rows)
-        assert step(0) == theory_step(len(X), T)
-        state = algorithm.start(data)
-        while state.t < T:
-            state = algorithm.step(data, state)
-        w = next(algorithm.candidates(data, state)).vector
+    data, _, gamma = columns_of(*lopsided(rng, n=20, gamma=0.6))
+    delta, epsilon, found = 0.2, 0.8 * gamma, []
+    T = theory_draws(epsilon, delta, margin=gamma, n_samples=20)
+    for seed in range(20):
+        clf = AdaptiveSamplingKernelClassifier(schedule="theory", max_iter=T, random_state=seed)
+        assert clf._algorithm().schedules(20)[0](0) == theory_step(20, T)
+        *_, state = rounds(clf, data, 100)
+        assert state.t == T
+        w = next(clf._algorithm().candidates(data, state)).vector
         found.append(data.margins(w).min() / data.norm(w))
-        assert data.norm(w) >= gamma * np.sqrt(T * np.log(len(X))) * (1 - 1e-6)  # Lemma D.2
+        assert data.norm(w) >= gamma * np.sqrt(T * np.log(20)) * (1 - 1e-6)  # Lemma D.2
     reached = np.mean(np.array(found) >= gamma - epsilon)
-    print(f"T = {T}, gamma {gamma:.3f}: {reached:.1%} of {runs} runs within epsilon")
+    print(f"T = {T}, gamma {gamma:.3f}: {reached:.1%} of the runs within epsilon")
     print(f"margins of {min(found) / gamma:.1%} to {max(found) / gamma:.1%} of the best")
     assert reached >= 1 - delta
 
 
 def test_lemmas_d_1_and_d_2(rng, monkeypatch):
     """Bounds on psi and on |w_t|, each with probability 1 - delta / 2, for any number of draws."""
-    monkeypatch.setattr(adaptive_sampling.AdaptiveSampling, "n_rounds", lambda self, n: 1)
-    X, y = lopsided(rng, n=20, gamma=0.5)
-    A = np.where(y == 1, 1.0, -1.0)[:, None] * X / np.linalg.norm(X, axis=1).max()
-    data = GramAdapter(
-        None, A @ A.T, make_rows(y * 0 + 1, 2, balanced=False), plan=ColumnPlan(1.0, 1)
-    )
-    T, runs, delta, log_n = 200, 20, 0.2, np.log(20)
-    clf = AdaptiveSamplingKernelClassifier(schedule="theory", max_iter=T)
-    low, long, least = [], [], best_margin(X, y, fit_intercept=False)
-    for seed in range(runs):
-        algorithm = clf.set_params(random_state=seed)._algorithm()
-        state, theta = algorithm.start(data), theory_step(20, T)
-        squares = lengths = 0.0
-        for _ in range(T):
-            _, (m, _) = table(data, state)
-            q = np.exp(m.min() - m)
-            length = np.linalg.norm(A.T @ (q / q.sum()))
+    draw_one_by_one(monkeypatch)
+    data, A, least = columns_of(*lopsided(rng, n=20, gamma=0.5))
+    T, delta, log_n, low, long = 200, 0.2, np.log(20), [], []
+    theta = theory_step(20, T)
+    for seed in range(20):
+        clf = AdaptiveSamplingKernelClassifier(schedule="theory", max_iter=T, random_state=seed)
+        m, squares, lengths = np.zeros(20), 0.0, 0.0
+        for state in rounds(clf, data, T):
+            length = np.linalg.norm(A.T @ softmax(-m))
             squares, lengths = squares + theta * length**2, lengths + theta * length
-            state = algorithm.step(data, state)
-        _, (m, coef) = table(data, state)
+            _, (m, coef) = table(data, state)
         lowest = squares - 2 * log_n - np.sqrt(8 * np.log(2 / delta) * log_n)
         low.append(-logsumexp(-m) - lowest)
         long.append(lengths + np.sqrt(8 * log_n / delta) - np.linalg.norm(A.T @ coef))
@@ -338,14 +322,23 @@ def test_same_seed_same_model_whatever_the_cache(kernel, fit_intercept, rng):
     assert np.any(model(random_state=1).decision_function(X) != F)
 
 
-def test_least_recently_used_goes_first():
-    asked = []
+@pytest.fixture
+def asked():
+    return []
+
+
+def cache_of(asked, capacity, width):
+    """A cache of as many columns of 100 numbers, and what it computes at a time."""
 
     def compute(ids):
         asked.append(ids.tolist())
         return np.repeat(ids[:, None], 100, 1).astype(np.float32)
 
-    cache = ColumnCache(compute, 100, np.dtype(np.float32), 3 * 400 / 2**20, 1, 2)
+    return ColumnCache(compute, 100, np.dtype(np.float32), capacity * 400 / 2**20, width, 2)
+
+
+def test_least_recently_used_goes_first(asked):
+    cache = cache_of(asked, 3, 1)
     assert len(cache.columns) == 3
     for i in (1, 2, 3, 1, 4, 2, 1):
         cache.fetch(np.array([i]))
@@ -356,14 +349,8 @@ def test_least_recently_used_goes_first():
     assert cache.slot[50] == -1
 
 
-def test_a_batch_is_filled_with_what_is_likely():
-    asked = []
-
-    def compute(ids):
-        asked.append(ids.tolist())
-        return np.repeat(ids[:, None], 100, 1).astype(np.float32)
-
-    cache = ColumnCache(compute, 100, np.dtype(np.float32), 1.0, 4, 2)
+def test_a_batch_is_filled_with_what_is_likely(asked):
+    cache = cache_of(asked, 1000, 4)
     cache.fetch(np.array([7]), lambda: np.array([7, 8, 9]))
     cache.fetch(np.array([8, 1]))
     assert asked == [[7, 8, 9, 7], [1, 1, 1, 1]]  # the width of the product never changes

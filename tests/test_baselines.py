@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from helpers.battery import slow
 from helpers.estimators import fit, overlapping, separable
-from helpers.games import game, normalized, rounds, section_3, unit_rows, written_out
+from helpers.games import known, rounds, section_3
 from helpers.hard import each_hard, small, within
-from helpers.oracle import best_margin
 
 from marginsvm import (
     BatchPerceptron,
@@ -14,47 +13,32 @@ from marginsvm import (
     NormalizedKernelPerceptron,
     VonNeumannClassifier,
 )
-from marginsvm.problem.adapter import LinearAdapter
-from marginsvm.problem.rows import make_rows
 
 
-def test_batch_perceptron_adds_the_worst_row(rng):
-    X, y = separable(rng, n=40)
-    A = np.where(y == 1, 1.0, -1.0)[:, None] * X / np.linalg.norm(X, axis=1).max()
-    data = LinearAdapter(X, make_rows(y, 2, balanced=False))
-    w = total = A.mean(axis=0)  # at w = 0 all rows are equally bad
-    states = rounds(BatchPerceptron(), data, 40)
-    next(states)
-    for t, state in enumerate(states, start=2):
-        w = w + A[np.argmin(A @ w)]
-        total = total + w
-        np.testing.assert_allclose(state.w.image, w, rtol=1e-10)
-        np.testing.assert_allclose(state.average.image, total / t, rtol=1e-10)
-
-
-def test_cotters_batch_perceptron_is_projected_and_averaged(rng):
-    """Steps of 1 / sqrt(t), the unit ball, and the average of all rounds."""
-    X, y = separable(rng, n=40)
-    data = game(X, y)
-    A = written_out(data, X, y)
+@pytest.mark.parametrize("steps", ["constant", "cotter"])
+def test_batch_perceptrons_add_the_worst_row(steps, rng):
+    """Cotter's with steps of 1 / sqrt(t), projected to the unit ball; the average of all rounds."""
+    data, A, _ = known(*separable(rng, n=40))
     w, total, outside = np.zeros(A.shape[1]), np.zeros(A.shape[1]), 0
-    for t, state in enumerate(rounds(BatchPerceptron(steps="cotter"), data, 60), start=1):
+    for t, state in enumerate(rounds(BatchPerceptron(steps=steps), data, 60), start=1):
         row = A[np.argmin(A @ w)] if t > 1 else A.mean(axis=0)  # at w = 0 all are equally bad
-        w = w + row / np.sqrt(t)
-        outside += np.linalg.norm(w) > 1.0
-        w /= max(1.0, np.linalg.norm(w))
+        if steps == "cotter":
+            w = w + row / np.sqrt(t)
+            outside += np.linalg.norm(w) > 1.0
+            w = w / max(1.0, np.linalg.norm(w))
+        else:
+            w = w + row
         total += w
-        np.testing.assert_allclose(state.w.image, w, atol=1e-12)
-        np.testing.assert_allclose(state.average.image, total / t, atol=1e-12)
-    assert outside > 10
+        np.testing.assert_allclose(state.w.image, w, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(state.average.image, total / t, rtol=1e-10, atol=1e-12)
+    assert outside > 10 or steps == "constant"
 
 
 @each_hard
 def test_the_margin_of_cotters_average(kind, rng):
     """At least gamma - 3 / sqrt(T): steps 1 / sqrt(t), gradients of norm 1, a ball of width 2."""
-    X, y = small(kind, rng)
-    data, short = game(X, y), 0.0
-    gamma = best_margin(X, y, fit_intercept=False) / data.radius
+    data, _, gamma = known(*small(kind, rng))
+    short = 0.0
     for state in rounds(BatchPerceptron(steps="cotter"), data, int(6 / gamma**2)):
         if state.t & (state.t - 1) == 0:  # sometimes
             margin = data.margins(state.average).min()
@@ -64,24 +48,19 @@ def test_the_margin_of_cotters_average(kind, rng):
 
 
 def test_normalized_kernel_perceptron_is_algorithm_3s(rng):
-    X, y = separable(rng, n=40)
-    A = unit_rows(X, y)
-    G = A @ A.T
+    data, A, _ = known(*separable(rng, n=40), normalize=True)
     alpha = np.zeros(len(A))
-    data = LinearAdapter(normalized(X), make_rows(y, 2, balanced=False))
     for k, state in enumerate(rounds(NormalizedKernelPerceptron(), data, 60)):
         theta = 1 / (k + 1)
-        alpha = (1 - theta) * alpha + theta * np.eye(len(A))[np.argmin(G @ alpha)]
+        alpha = (1 - theta) * alpha + theta * np.eye(len(A))[np.argmin(A @ (A.T @ alpha))]
         np.testing.assert_allclose(state.w.coef / (k + 1), alpha, atol=1e-12)
         assert state.w.coef.min() >= 0  # the second remark: alpha stays in the simplex
         np.testing.assert_allclose(state.w.coef.sum(), k + 1)
 
 
 def test_von_neumann_is_algorithm_5s(rng):
-    X, y = overlapping(rng, n=40)
-    A = unit_rows(X, y)
+    data, A, _ = known(*overlapping(rng, n=40), normalize=True)
     p = np.full(len(A), 1.0 / len(A))
-    data = LinearAdapter(normalized(X), make_rows(y, 2, balanced=False))
     for state in rounds(VonNeumannClassifier(), data, 60):
         w = A.T @ p
         j = np.argmin(A @ w)

@@ -3,11 +3,22 @@
 import numpy as np
 import pytest
 from helpers.estimators import fit, overlapping, separable
-from helpers.games import excessive_gap, game, normalized, optimum, rounds, smoothed, unit_rows
+from helpers.games import (
+    excessive_gap,
+    game,
+    known,
+    normalized,
+    optimum,
+    rounds,
+    smoothed,
+    unit_rows,
+)
 from helpers.hard import chain, each_hard, lopsided, thin, within
 from helpers.oracle import best_margin
-from scipy.optimize import minimize, nnls
+from helpers.pairwise import pairwise
+from scipy.optimize import nnls
 from scipy.spatial import ConvexHull
+from scipy.special import softmax
 from sklearn.metrics.pairwise import rbf_kernel
 
 from marginsvm import (
@@ -26,24 +37,31 @@ from marginsvm.problem.responses import Euclidean
 from marginsvm.problem.rows import make_rows
 
 
+def unit(X, y):
+    """A game on rows of norm 1, these rows, and their best margin."""
+    return known(X, y, normalize=True)
+
+
 @pytest.mark.parametrize("balanced", [True, False])
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("kind", [lopsided, overlapping])
-def test_lemma_5_and_theorem_1(balanced, k, kind, rng):
+def test_lemmas_4_and_5_and_theorem_1(balanced, k, kind, rng):
     X, y = kind(rng, n=45, k=k)
-    data = LinearAdapter(normalized(X), make_rows(y, k, balanced=balanced))
-    prior = data.rows.prior
-    seen = X / np.linalg.norm(X, axis=1)[:, None]
-    rho = best_margin(seen, y, fit_intercept=balanced) / data.radius / data.rows.unit
+    data, _, rho = known(X, y, balanced=balanced, normalize=True)
 
     def entropy(q):
-        return np.sum(q[q > 0] * np.log(q[q > 0] / prior))
+        return np.sum(q[q > 0] * np.log(q[q > 0] / data.rows.prior))
 
     enough, last = 2 * np.sqrt(2 * np.log(data.n_rows)) / max(rho, 1e-12), 0
     for state in rounds(SmoothedKernelPerceptron(), data, min(int(enough) + 20, 300)):
         at = smoothed(state)
         assert excessive_gap(data, at.alpha, at.p, at.mu, at.answer, entropy) <= 1e-12
         assert data.norm(at.p) >= rho * (1 - 1e-5) - 1e-12
+        if not balanced:  # Lemma 4: the answer to alpha is the maximiser in L_mu
+            margins, q = data.margins(at.alpha), at.answer.coef
+            smooth = -(margins[q > 0] @ q[q > 0]) - at.mu * entropy(q)
+            assert smooth >= -margins.min() - at.mu * np.log(data.n_rows) - 1e-12
+            assert smooth <= -margins.min() + 1e-12
         if at.min_margin <= 0:
             last = at.k
     if kind is lopsided:
@@ -53,10 +71,8 @@ def test_lemma_5_and_theorem_1(balanced, k, kind, rng):
 
 @each_hard
 def test_theorem_1_where_it_takes_rounds(kind, rng):
-    X, y = kind(rng)
-    data = game(normalized(X), y)
-    rho = best_margin(X / np.linalg.norm(X, axis=1)[:, None], y, fit_intercept=False)
-    enough, last = 2 * np.sqrt(2 * np.log(len(X))) / rho, 0
+    data, A, rho = unit(*kind(rng))
+    enough, last = 2 * np.sqrt(2 * np.log(len(A))) / rho, 0
     for state in rounds(SmoothedKernelPerceptron(), data, int(enough) + 20):
         if state.measured.min_margin <= 0:
             last = state.t - 1  # the paper's k
@@ -67,9 +83,7 @@ def test_theorem_1_where_it_takes_rounds(kind, rng):
 @pytest.mark.parametrize("margin", [0.0, 0.05])
 def test_a_proof_that_nothing_separates_after_so_many_rounds(margin, rng):
     """|p_k|^2 <= rho^2 + 8 ln n / ((k + 1)(k + 2)), by Lemma 5."""
-    X, y = overlapping(rng, n=60) if margin == 0 else lopsided(rng, gamma=margin)
-    data = game(normalized(X), y)
-    rho = best_margin(X / np.linalg.norm(X, axis=1)[:, None], y, fit_intercept=False)
+    data, A, rho = unit(*(overlapping(rng, n=60) if margin == 0 else lopsided(rng, gamma=margin)))
     most = 0.0
     for state in rounds(SmoothedKernelPerceptron(), data, 300):
         at = smoothed(state)
@@ -77,39 +91,27 @@ def test_a_proof_that_nothing_separates_after_so_many_rounds(margin, rng):
             assert weights.min() >= 0
             np.testing.assert_allclose(weights.sum(), 1.0)
         most = max(most, (data.norm(at.p) ** 2 - rho**2) * (at.k + 1) * (at.k + 2))
-    within(most, 8 * np.log(len(X)), "excess of the squared norm times (k + 1)(k + 2)")
+    within(most, 8 * np.log(len(A)), "excess of the squared norm times (k + 1)(k + 2)")
 
 
 def test_smoothed_perceptron_is_algorithm_4s(rng):
     X, y = separable(rng, n=40)
-    A = unit_rows(X, y)
-    G = A @ A.T
-    n = len(A)
-
-    def p_mu(alpha, mu):
-        e = np.exp(-G @ alpha / mu)
-        return e / e.sum()
-
-    for data in (
-        LinearAdapter(normalized(X), make_rows(y, 2, balanced=False)),
-        GramAdapter(
-            lambda a, b: a @ b.T,
-            X,
-            make_rows(y, 2, balanced=False),
-            scale=1.0 / np.linalg.norm(X, axis=1),
-        ),
-    ):
+    linear, A, _ = unit(X, y)
+    G, n = A @ A.T, len(A)
+    lengths = np.linalg.norm(X, axis=1)
+    kernel = GramAdapter(lambda a, b: a @ b.T, X, linear.rows, scale=1.0 / lengths)
+    for data in (linear, kernel):
         alpha, mu = np.full(n, 1.0 / n), 2.0
-        p = p_mu(alpha, mu)
+        p = softmax(-G @ alpha / mu)
         for k, state in enumerate(rounds(SmoothedKernelPerceptron(), data, 60)):
             at = smoothed(state)
             np.testing.assert_allclose(at.alpha.coef, alpha, atol=1e-12)
             np.testing.assert_allclose(at.p.coef, p, atol=1e-12)
             np.testing.assert_allclose(at.mu, mu)
             theta = 2 / (k + 3)
-            alpha = (1 - theta) * (alpha + theta * p) + theta**2 * p_mu(alpha, mu)
+            alpha = (1 - theta) * (alpha + theta * p) + theta**2 * softmax(-G @ alpha / mu)
             mu = (1 - theta) * mu
-            p = (1 - theta) * p + theta * p_mu(alpha, mu)
+            p = (1 - theta) * p + theta * softmax(-G @ alpha / mu)
 
 
 def test_a_round_is_one_product_with_the_gram_matrix(rng):
@@ -122,9 +124,7 @@ def test_a_round_is_one_product_with_the_gram_matrix(rng):
 # The iterated perceptron-von Neumann of Ramdas and Pena: its theorems, round by round.
 
 
-@pytest.mark.parametrize("balanced", [True, False])
-@pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize("kind", [separable, overlapping])
+@pairwise(balanced=[True, False], k=[2, 3], kind=[separable, overlapping])
 def test_lemmas_8_and_9(balanced, k, kind, rng):
     """The same gap for the Euclidean distance; mu here is the paper's over n."""
     X, y = kind(rng, n=45, k=k)
@@ -135,8 +135,7 @@ def test_lemmas_8_and_9(balanced, k, kind, rng):
         def distance(q, centre=centre):
             return 0.5 * np.sum((q - centre) ** 2) / data.rows.prior
 
-        gap = excessive_gap(data, at.alpha, at.p, at.mu, at.answer, distance)
-        assert gap <= 1e-12
+        assert excessive_gap(data, at.alpha, at.p, at.mu, at.answer, distance) <= 1e-12
 
 
 def test_projection_is_ramdas(rng):
@@ -156,8 +155,7 @@ def test_projection_is_ramdas(rng):
 def test_theorem_4_where_the_classes_are_separable(kind, rng):
     """The rounds of each call of SNKPVN, how many calls there are, and a separator in the last."""
     X, y = kind(rng)
-    data = game(normalized(X), y)
-    rho = best_margin(X / np.linalg.norm(X, axis=1)[:, None], y, fit_intercept=False)
+    data, _, rho = unit(X, y)
     calls = [0]
     for state in rounds(PerceptronVonNeumann(gamma_outer=2.0), data, 3000):
         calls += [0] * (state.t + 1 - len(calls))
@@ -211,34 +209,7 @@ def test_the_model_where_nothing_separates_sums_up_all_outer_rounds(rng):
     assert before.t >= 3
 
 
-# What Ramdas and Pena state beside their theorems, and the classical bounds that they quote.
-
-
-# The margin: section 2.2 and section 3.
-
-
-@pytest.mark.parametrize("kind", [separable, overlapping])
-def test_lemma_4_of_ramdas(kind, rng):
-    """L_mu(alpha) >= L(alpha) - mu log n; the answer to alpha is the maximiser in L_mu."""
-    X, y = kind(rng, n=45)
-    data = game(normalized(X), y)
-    for state in rounds(SmoothedKernelPerceptron(), data, 100):
-        at = smoothed(state)
-        margins, q = data.margins(at.alpha), at.answer.coef
-        entropy = np.sum(q[q > 0] * np.log(q[q > 0] * len(q)))
-        smooth = -margins @ q - at.mu * entropy
-        assert smooth >= -margins.min() - at.mu * np.log(len(q)) - 1e-12
-        assert smooth <= -margins.min() + 1e-12
-
-
-def test_normalizing_does_not_shrink_the_margin(rng):
-    """Ramdas, section 2.2: rho / max |x| <= rho_2."""
-    for margin in (0.5, 0.1, 0.02):
-        X, y = separable(rng, margin=margin)
-        length = np.linalg.norm(X, axis=1)
-        rho = best_margin(X, y, fit_intercept=False)
-        rho_2 = best_margin(X / length[:, None], y, fit_intercept=False)
-        assert rho / length.max() <= rho_2 * (1 + 1e-6)
+# What Ramdas and Pena state beside their theorems, of the margin: section 2.2 and section 3.
 
 
 @pytest.mark.parametrize("r", [1.5, 4.0, 20.0])
@@ -272,33 +243,18 @@ def test_lemma_2_norms(rng):
 
 @pytest.mark.parametrize("margin", [0.3, 0.05])
 def test_lemmas_1_and_3_where_a_separator_exists(margin, rng):
-    """The largest margin is the least norm of the hull, and both are the minimum of L."""
-    X, y = separable(rng, n=40, d=4, margin=margin)
-    A = unit_rows(X, y)
-    lines = {"type": "ineq", "fun": lambda w: A @ w - 1.0, "jac": lambda w: A}
-    start = nnls(np.vstack([A.T, np.ones(len(A))]), np.r_[np.zeros(4), 1.0])[0]
-    p = start / start.sum()
-    begin = A.T @ p / (A @ A.T @ p).min()
-    options = {"maxiter": 1000, "ftol": 1e-14}
-    program = minimize(
-        lambda w: 0.5 * w @ w, begin, jac=lambda w: w, constraints=lines, options=options
-    )
-    f = program.x / np.linalg.norm(program.x)
-    rho = (A @ f).min()
-    np.testing.assert_allclose(rho, np.linalg.norm(A.T @ p), rtol=1e-5)
+    """The largest margin gives the minimum of L, and a negative L a separator."""
+    data, A, rho = unit(*separable(rng, n=40, d=4, margin=margin))
 
     def loss(w):
         return -(A @ w).min() + 0.5 * w @ w
 
-    np.testing.assert_allclose(loss(rho * f), -0.5 * rho**2, rtol=1e-4)
-    for other in rng.standard_normal((200, 4)):  # no other direction or length does better
-        assert loss(other) >= -0.5 * rho**2
-        assert loss(rho * f + 0.1 * rho * other) >= -0.5 * rho**2 * (1 + 1e-4)
-    data, separators = game(normalized(X), y), 0
+    others, separators = rng.standard_normal((200, 4)), 0
+    assert min(map(loss, np.vstack([others, rho * others]))) >= -0.5 * rho**2
     for state in rounds(SmoothedKernelPerceptron(), data, 400):
         w = A.T @ smoothed(state).alpha.coef
         assert loss(w) >= -0.5 * rho**2 * (1 + 1e-5)
-        if loss(w) < 0:  # Lemma 1
+        if loss(w) < 0:
             assert (A @ w).min() > 0
             separators += 1
     assert separators > 0
@@ -308,9 +264,7 @@ def test_lemmas_1_and_3_where_a_separator_exists(margin, rng):
 @pytest.mark.parametrize("kind", [lopsided, chain])
 def test_the_normalized_perceptron_converges_to_the_largest_margin(kind, rng):
     """The remark after Algorithm 3: four times the rounds, clearly less of a shortfall."""
-    X, y = kind(rng)
-    data = game(normalized(X), y)
-    rho = best_margin(X / np.linalg.norm(X, axis=1)[:, None], y, fit_intercept=False)
+    data, _, rho = unit(*kind(rng))
     short = {}
     for k, state in enumerate(rounds(NormalizedKernelPerceptron(), data, 4000), start=1):
         if k in (1000, 4000):
@@ -332,21 +286,13 @@ def surrounding(rng, d, n=24):
             return X, y, radius
 
 
-@pytest.mark.parametrize("d", [2, 3])
-def test_theorem_3_the_margin_is_the_largest_ball(d, rng):
+def test_theorem_3_the_margin_is_the_largest_ball(rng):
     """-rho_K, over a fine grid of unit vectors, is the radius of the ball in the hull."""
+    angle = np.linspace(0, 2 * np.pi, 100_001)
+    grid, spacing = np.c_[np.cos(angle), np.sin(angle)], np.pi / 100_000
     for _ in range(5):
-        X, y, radius = surrounding(rng, d)
-        A = unit_rows(X, y)
-        if d == 2:
-            angle, spacing = np.linspace(0, 2 * np.pi, 100_001), np.pi / 100_000
-            grid = np.c_[np.cos(angle), np.sin(angle)]
-        else:  # Fibonacci's sphere: no point is further than 2.5 / sqrt(N) from the grid
-            i, N = np.arange(100_000), 100_000
-            z, turn = 1 - (2 * i + 1) / N, np.pi * (1 + np.sqrt(5)) * i
-            ring, spacing = np.sqrt(1 - z**2), 2.5 / np.sqrt(N)
-            grid = np.c_[ring * np.cos(turn), ring * np.sin(turn), z]
-        rho = (grid @ A.T).min(axis=1).max()
+        X, y, radius = surrounding(rng, 2)
+        rho = (grid @ unit_rows(X, y).T).min(axis=1).max()
         assert -radius - spacing <= rho <= -radius + 1e-12
 
 
@@ -357,6 +303,13 @@ def distance_to_witnesses(A, q):
     w = nnls(blocks, np.r_[q, np.zeros(A.shape[1]), stiff])[0]
     assert np.linalg.norm(A.T @ w) < 1e-6
     return np.linalg.norm(q - w)
+
+
+def smooth_loss(A, state):
+    """``L^q_mu(alpha)``, mu, and ``w = A' alpha``; mu here is the paper's over n."""
+    at = smoothed(state.inner)
+    mu, w, p = len(A) * at.mu, A.T @ at.alpha.coef, at.answer.coef
+    return -(A @ w) @ p - 0.5 * mu * np.sum((p - state.q.coef) ** 2) + 0.5 * w @ w, mu, w
 
 
 @pytest.mark.parametrize("d", [2, 3, 4])
@@ -372,16 +325,14 @@ def test_lemmas_7_and_9_and_theorem_4_with_the_margin(d, rng):
     clf = PerceptronVonNeumann(gamma_outer=gamma, epsilon=epsilon, fit_intercept=False)
     lengths, limits, last = [], [], None
     for state in rounds(clf, data, 2000):
-        at = smoothed(state.inner)
-        q, alpha, p = state.q.coef, at.alpha.coef, at.answer.coef
+        at, q = smoothed(state.inner), state.q.coef
         if state.t != last:
             last, far = state.t, distance_to_witnesses(A, q)
             length = np.linalg.norm(A.T @ q)
             limits.append(2 * np.sqrt(n) / state.delta * min(np.sqrt(2), length / radius))
             lengths.append(0)
         lengths[-1] += 1
-        mu, w = n * at.mu, A.T @ alpha
-        value = -(A @ w) @ p - 0.5 * mu * np.sum((p - q) ** 2) + 0.5 * w @ w
+        value, mu, _ = smooth_loss(A, state)
         assert value >= -0.5 * mu * (far + 1e-6) ** 2 - 1e-12  # Lemma 9
         if data.norm(at.p) < epsilon:
             break
@@ -394,18 +345,13 @@ def test_lemmas_7_and_9_and_theorem_4_with_the_margin(d, rng):
 @each_hard
 def test_lemma_8_where_a_separator_exists(kind, rng):
     """L^q_mu(alpha) >= L(alpha) - mu, and SNKPVN separates within 2 sqrt(2 n) / rho rounds."""
-    X, y = kind(rng)
-    A, n, data = unit_rows(X, y), len(X), game(normalized(X), y)
-    rho = best_margin(X / np.linalg.norm(X, axis=1)[:, None], y, fit_intercept=False)
-    enough, last, endless = 2 * np.sqrt(2 * n) / rho, 0, PerceptronVonNeumann(gamma_outer=1e9)
+    data, A, rho = unit(*kind(rng))
+    enough, last, endless = 2 * np.sqrt(2 * len(A)) / rho, 0, PerceptronVonNeumann(gamma_outer=1e9)
     for state in rounds(endless, data, int(enough) + 20):
-        at = smoothed(state.inner)
-        q, alpha, p = state.q.coef, at.alpha.coef, at.answer.coef
-        mu, w = n * at.mu, A.T @ alpha
-        value = -(A @ w) @ p - 0.5 * mu * np.sum((p - q) ** 2) + 0.5 * w @ w
+        value, mu, w = smooth_loss(A, state)
         assert value >= -(A @ w).min() + 0.5 * w @ w - mu - 1e-12
         if (A @ w).min() <= 0:
-            last = at.k
+            last = state.inner.t - 1
     assert last > 10
     within(last, enough, "the last round without a separator")
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from helpers.estimators import fit
+from helpers.oracle import best_margin, explicit_rows
 from marginsvm import DualLpPerceptron
 from marginsvm._rounding import LpNorm
 from marginsvm.problem.adapter import LinearAdapter, Vector
@@ -13,8 +14,9 @@ from marginsvm.problem.matrix import as_matrix
 from marginsvm.problem.rows import make_rows
 
 
-def rounds(estimator, data, n):
-    algorithm = estimator._algorithm()
+def rounds(player, data, n):
+    """The states of an algorithm, or of an estimator's."""
+    algorithm = player._algorithm() if hasattr(player, "_algorithm") else player
     state = algorithm.start(data)
     for _ in range(n):
         state = algorithm.step(data, state)
@@ -24,6 +26,15 @@ def rounds(estimator, data, n):
 def game(X, y, p=2.0):
     """Rows without an intercept, the longest of norm 1."""
     return LinearAdapter(X, make_rows(y, 2, balanced=False), norm=LpNorm(p))
+
+
+def known(X, y, *, balanced=False, C=np.inf, normalize=False):
+    """A game, its rows written out (without an intercept), and its best margin, in its units."""
+    rows = make_rows(y, int(y.max()) + 1, balanced=balanced)
+    data = LinearAdapter(normalized(X) if normalize else X, rows, C)
+    X = X / np.linalg.norm(X, axis=1)[:, None] if normalize else X
+    best = best_margin(X, y, fit_intercept=balanced, C=C) / data.radius / data.rows.unit
+    return data, explicit_rows(X, y, C=C)[0] / data.radius, best
 
 
 def written_out(data, X, y):
