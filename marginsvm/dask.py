@@ -259,9 +259,9 @@ class _Chunks(Blocks):
         self._places = [slice(int(e - n), int(e)) for e, n in zip(ends, sizes, strict=True)]
         self._sent: dict[int, tuple[Any, list[Any]]] = {}
 
-    def each(self, work: Callable[..., Any], *local: Any) -> list[Any]:
+    def each(self, work: Callable[..., Any], *local: Any, join: Any = list) -> list[Any]:
         parts = [self._parts_of(a) for a in local]
-        found = self._client.map(partial(_each, work), self._chunks, *parts, pure=False)
+        found = self._client.map(partial(_each, work, join), self._chunks, *parts, pure=False)
         return [one for of_chunk in self._client.gather(found) for one in of_chunk]
 
     def _parts_of(self, a: Any) -> list[Any]:
@@ -285,9 +285,9 @@ class _Chunks(Blocks):
         return _Chunks(self._client, chunks, self._sizes, width, self.dtype, self.sparse)
 
 
-def _each(work: Callable[..., Any], chunk: Matrix, *local: Any) -> list[Any]:
+def _each(work: Callable[..., Any], join: Any, chunk: Matrix, *local: Any) -> list[Any]:
     with single_threaded_blas():
-        return chunk.each(work, *local)
+        return join(chunk.each(work, *local, join=join))
 
 
 def _same(part: Any) -> Any:

@@ -95,7 +95,7 @@ class Momentum(Algorithm):
         q = problem.respond(w, 1.0, self.loss)
         p = self.pseudoexample(q)
         g = beta * (g + p)
-        w = w + theta * (g + p)
+        w = w + (g + p if theta == 1.0 else theta * (g + p))
         if self.norm is not None and (length := problem.norm(w)) > 0.0:
             w = step_at(self.norm, t, "norm") / length * w
         return MomentumState(t + 1, w, g, measured(state.w, q))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
-from marginsvm._rounding import UNIT, LpNorm
+from marginsvm._rounding import UNIT, LpNorm, inner
 from marginsvm._threads import cached_property, single_threaded_blas
 from marginsvm._typing import Array
 from marginsvm.problem.design import Design, mean_of
@@ -446,9 +446,7 @@ class KernelMatrixAdapter(ABC):
     def dot(self, w: Predictor, u: Predictor) -> float:
         """Inner product, ridge included (for p != 2: of ``w`` with the mirror image of ``u``)."""
         product = self.inner(w, u)
-        return (
-            product if self.ridge is None else product + float(np.sum(self.ridge * w.coef * u.coef))
-        )
+        return product if self.ridge is None else product + inner(self.ridge * w.coef, u.coef)
 
     def norm(self, w: Predictor) -> float:
         """Norm of a vector (the dual of the norm of predictors), ridge included."""
@@ -485,7 +483,9 @@ class KernelMatrixAdapter(ABC):
     def margins(self, w: Predictor, *, precise: bool = False) -> Array:
         """Margins ``<a_r, w>`` of all rows."""
         margins = self.rows.margins(self._scores(w.image, precise))
-        return margins if self.ridge is None else margins + self.ridge * w.coef
+        if self.ridge is not None:
+            margins += self.ridge * w.coef
+        return margins
 
     def respond(self, w: Predictor, mu: float = 1.0, response: Response = softmax) -> BestResponse:
         """Best response to the predictor ``w``, by one pass."""
@@ -652,9 +652,11 @@ class LinearAdapter(KernelMatrixAdapter):
                 lambda X, some, ridge: response.of_block(X, some, ridge, coef, shift, mu),
                 rows,
                 None if self.ridge is None else self.ridge * w.coef,
+                join=lambda found: [response.of_blocks(found)],
             )
-            weights, image = response.of_blocks(rows, found, mu)
-            image = design.completed(image, rows.adjoint(weights.q).sum(axis=0))
+            weights, image = response.of_all(rows, response.of_blocks(found), mu)
+            total = 0.0 if rows.balanced else rows.adjoint(weights.q).sum(axis=0)
+            image = design.completed(image, total)
             best = BestResponse(Vector(image, weights.q), weights)
         self.work.passes = passes + 1.0
         return best

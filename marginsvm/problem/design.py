@@ -222,8 +222,8 @@ class Design:
         Without ``precise``, they are computed in the precision of the examples.
         """
         (coef, shift), chain = self.for_products(w, precise), LONG * precise
-        F = self.near.each(lambda block: block.times(coef, chain) - shift)
-        return np.concatenate(F).astype(FLOAT64, copy=False)
+        F = self.near.each(lambda X: np.subtract(X.times(coef, chain), shift, dtype=FLOAT64))
+        return F[0] if len(F) == 1 else np.concatenate(F)
 
     def combine(self, V: Array, *, precise: bool = True) -> Array:
         """``V' A``, of shape (k, d), in float64; examples with coefficient 0 are not read.
@@ -236,8 +236,8 @@ class Design:
         else:
             W, chain = V, CHAIN
             if not precise:  # negligible coefficients may be subnormal, five times as slow
-                W, chain = V.astype(self.near.dtype), 0
-                W[np.abs(W) < np.finfo(W.dtype).eps ** 2 * np.abs(W).max()] = 0.0
+                W, chain, size = V.astype(self.near.dtype), 0, np.abs(V)
+                W[size < np.finfo(W.dtype).eps ** 2 * size.max()] = 0.0
             w = summed(self.near.each(lambda block, V: block.adjoint(V, chain), W))
         return self.completed(w.astype(FLOAT64, copy=False), V.sum(axis=0))
 
@@ -268,7 +268,7 @@ class Design:
         error = unit * (len(few) + V.shape[1] + 8) * size + 2.0 * UNIT * abs(w)
         return w.astype(FLOAT64), error.astype(FLOAT64)
 
-    def completed(self, w: Array, total: Array) -> Array:
+    def completed(self, w: Array, total: Any) -> Array:
         """``V' A`` from ``V' X`` and the sum of V."""
         if self.late is not None:
             w = w - np.multiply.outer(total, self.late)

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeAlias, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,6 +25,7 @@ from marginsvm._threads import ordered_map
 from marginsvm._typing import Array
 
 T = TypeVar("T")
+Join: TypeAlias = Callable[[list[T]], list[T]]
 
 FLOAT64, FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
 # Memory of a block, which stays in a processor's cache between two products; on a device, where a
@@ -100,10 +101,11 @@ class Matrix(ABC):
         """Some examples, by a slice (a view where that is possible) or by their indices."""
         return type(self)(self.array[index])
 
-    def each(self, work: Callable[..., T], *local: Any) -> list[T]:
+    def each(self, work: Callable[..., T], *local: Any, join: Join[T] = list) -> list[T]:
         """``work(block, *parts)`` for blocks of the examples and of arrays along them, in order.
 
-        Several threads share the blocks. ``local`` are sliceable objects or None.
+        Several threads share the blocks. ``local`` are sliceable objects or None. ``join`` may make
+        fewer of the results of consecutive blocks.
         """
         n, size = len(self), self._block_rows()
         if n <= size:
@@ -112,7 +114,7 @@ class Matrix(ABC):
         few = -(-len(blocks) // MAX_PARTS)
 
         def part(some: list[slice]) -> list[T]:
-            return [work(self[b], *(a if a is None else a[b] for a in local)) for b in some]
+            return join([work(self[b], *(a if a is None else a[b] for a in local)) for b in some])
 
         parts = [blocks[i : i + few] for i in range(0, len(blocks), few)]
         return [found for part_found in ordered_map(part, parts) for found in part_found]
@@ -422,10 +424,10 @@ class Blocks(Matrix):
                 yield place, self._changed(place, X)
             start = place.stop
 
-    def each(self, work: Callable[..., T], *local: Any) -> list[T]:
+    def each(self, work: Callable[..., T], *local: Any, join: Join[T] = list) -> list[T]:
         found: list[T] = []
         for place, X in self._blocks():
-            found += X.each(work, *(a if a is None else a[place] for a in local))
+            found += join(X.each(work, *(a if a is None else a[place] for a in local), join=join))
         return found
 
     def __getitem__(self, index: Any) -> Any:

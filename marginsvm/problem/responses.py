@@ -161,9 +161,10 @@ class Softmax(Response):
 
     def respond(self, rows: Rows, margins: Array, mu: float = 1.0) -> Weights:
         """Weights on the rows, given the margins of all rows."""
-        largest, mass, q = self._exponentials(rows, margins, mu)
-        factors, rest = self._finished(rows, largest, mass, mu)
-        q *= rows.expand(factors)
+        E, largest = margins / -mu, rows.group_min(margins) / -mu
+        mass, q = self._exponentials(rows, E, largest)
+        shift, rest = self._finished(rows, largest, mass, mu)
+        q *= rows.expand(np.exp(largest - shift))
         return Weights(q, *rest)
 
     __call__ = respond
@@ -173,59 +174,61 @@ class Softmax(Response):
         return CappedSoftmax(upper)
 
     @staticmethod
-    def _exponentials(rows: Rows, margins: Array, mu: float) -> tuple[Array, Array, Array]:
-        """Exponentials of the rows, and the log-sum-exp of each group as (maximum, scaled sum)."""
-        largest = rows.group_min(margins) / -mu
-        e = margins / -mu
-        e -= rows.expand(finite(largest))
+    def _exponentials(rows: Rows, E: Array, largest: Array) -> tuple[Array, Array]:
+        """Exponentials relative to the largest exponent of each group, after their sums."""
+        e = E - rows.expand(finite(largest))
         e = rows.weighted(np.exp(e, out=e))
-        return largest, rows.group_sum(e), e
+        return rows.group_sum(e), e
 
     @staticmethod
     def _finished(
         rows: Rows, largest: Array, mass: Array, mu: float
     ) -> tuple[Array, tuple[Any, ...]]:
-        """Factors of the groups' exponentials, and the fields of :class:`Weights` but q."""
+        """The groups' shifts, such that q is the exponentials of the exponents less these, and the
+        fields of :class:`Weights` but q.
+        """
         with np.errstate(divide="ignore"):
             table = largest + np.log(mass)
         beta = balancing_offsets(table)
         shift = differences(beta)
         log_total = float(logsumexp((table - shift).ravel()))
-        factors = np.exp(largest - shift - log_total)
         log_risk = log_total - log(rows.total_weight)
         gradient_mass = exp(min(log_risk, LARGEST_EXPONENT))
         smallest = rows.min_margin(-mu * largest)
-        return factors, (1.0, smallest, mu * beta, log_risk, gradient_mass)
+        return shift + log_total, (1.0, smallest, mu * beta, log_risk, gradient_mass)
 
     # One pass over blocks of examples, each read once for scores and products. Sums are rescaled to
     # the largest exponent of all blocks; balancing only multiplies each group by a factor.
 
     def of_block(
         self, X: Any, rows: Rows, slack: Array | None, coef: Array, shift: Any, mu: float
-    ) -> tuple[Array, Array, Array, Array]:
-        """Margins of a block's rows for a predictor in the user's units; and for each group the
-        largest exponent, the sum of the exponentials and their product with X.
+    ) -> tuple[Array, ...]:
+        """Exponents of a block's rows for a predictor in the user's units; and for each group the
+        largest of them, the sum of the exponentials relative to it, and their product with X.
         """
-        M = rows.margins(X.times(coef) - shift).astype(np.float64, copy=False)
+        M = rows.margins(np.subtract(X.times(coef), shift, dtype=np.float64))
         M = M if slack is None else M + slack
-        largest, mass, e = self._exponentials(rows, M, mu)
-        return M, largest, mass, rows.group_products(e, X)
+        E, largest = M / -mu, rows.group_min(M) / -mu
+        mass, e = self._exponentials(rows, E, largest)
+        return E, largest, mass, rows.group_products(e, X)
 
-    def of_blocks(
-        self, rows: Rows, found: list[tuple[Array, Array, Array, Array]], mu: float
-    ) -> tuple[Weights, Array]:
-        """Weights, and their ``V' X``, from the results of all blocks."""
-        margins, *parts = zip(*found, strict=True)
-        M, (largest, mass, products) = np.concatenate(margins), map(np.stack, parts)
+    @staticmethod
+    def of_blocks(found: list[tuple[Array, ...]]) -> tuple[Array, ...]:
+        """The results of several blocks as that of one."""
+        E, *sums = zip(*found, strict=True)
+        largest, mass, products = map(np.stack, sums)
         top = largest.max(axis=0)
         scale = np.exp(largest - finite(top))
-        factors, rest = self._finished(rows, top, (scale * mass).sum(axis=0), mu)
-        w = rows.sum_of_groups(products, scale * factors)
-        M /= -mu
-        M -= rows.expand(finite(top))
-        q = rows.weighted(np.exp(M, out=M))
-        q *= rows.expand(factors)
-        return Weights(q, *rest), w
+        products = np.einsum("bcj,bcj...->cj...", scale, products)
+        return np.concatenate(E), top, (scale * mass).sum(axis=0), products
+
+    def of_all(self, rows: Rows, found: tuple[Array, ...], mu: float) -> tuple[Weights, Array]:
+        """Weights, and their ``V' X``."""
+        E, largest, mass, products = found
+        shift, rest = self._finished(rows, largest, mass, mu)
+        E -= rows.expand(shift)
+        q = rows.weighted(np.exp(E, out=E))
+        return Weights(q, *rest), rows.sum_of_groups(products, np.exp(largest - shift))
 
 
 def finite(largest: Array) -> Array:

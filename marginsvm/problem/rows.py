@@ -150,8 +150,9 @@ class Rows(ABC):
     def _sorted(self) -> tuple[Array, Array, Array]:
         """Examples by class, the classes that occur, and where each of them begins."""
         order = np.argsort(self.codes.astype(np.uint16), kind="stable")  # radix sort
-        present, starts = np.unique(self.codes[order], return_index=True)
-        return order, present, starts
+        starts = np.searchsorted(self.codes[order], np.arange(self.n_classes + 1))
+        present = np.flatnonzero(np.diff(starts))
+        return order, present, starts[present]
 
     def _reduced(self, ufunc: np.ufunc, values: Array, none: float) -> Array:
         if not self.balanced:
@@ -171,14 +172,14 @@ class Rows(ABC):
 
     def group_products(self, q: Array, X: Any) -> Array:
         """``q' X`` over the examples of each group, of shape (k, k, d); without groups, ``V' X``
-        for the coefficients V. See ``sum_of_groups``.
+        for the coefficients V, of shape (1, 1, ..., d). See ``sum_of_groups``.
         """
         if not self.balanced:
-            return X.adjoint(self.adjoint(q).astype(X.dtype, copy=False))
-        q = q.astype(X.dtype, copy=False)
+            return X.adjoint(self.adjoint(q).astype(X.dtype, copy=False))[None, None]
         products = np.zeros((self.n_classes, self.n_classes, X.shape[1]), X.dtype)
-        if q.ndim == 1:  # two products with all examples are quicker than two copies
-            for c in range(self.n_classes):
+        q = q.astype(X.dtype, copy=False)
+        if q.ndim == 1:  # products with all examples are quicker than copies of some
+            for c in (0, 1):
                 products[c, 1 - c] = X.adjoint(q * (self.codes == c))
             return products
         order, present, starts = self._sorted
@@ -187,17 +188,10 @@ class Rows(ABC):
         return products
 
     def sum_of_groups(self, products: Array, factors: Array) -> Array:
-        """``V' X`` after multiplying the dual variables of each group by a factor.
-
-        Parameters
-        ----------
-        products : ndarray of shape (n_blocks, k, k, d) or (n_blocks, ..., d)
-            From ``group_products``.
-        factors : ndarray of shape (n_blocks, n_offsets, n_offsets)
-        """
+        """``V' X`` after multiplying the dual variables of each group by a factor."""
         if not self.balanced:
-            return np.tensordot(factors[:, 0, 0], products, 1)
-        groups = np.einsum("bcj,bcjd->cjd", factors, products)
+            return factors[0, 0] * products[0, 0]
+        groups = factors[:, :, None] * products
         moved = groups.sum(axis=1) - groups.sum(axis=0)
         return moved[1] if len(self.shape) == 1 else np.sqrt(0.5) * moved
 
@@ -230,7 +224,7 @@ class BinaryRows(Rows):
     @cached_property
     def y(self) -> Array:
         """Signs of the examples, which broadcast against the rows."""
-        return np.where(self.codes == 1, 1.0, -1.0)
+        return 2.0 * self.codes - 1.0
 
     @property
     def shape(self) -> tuple[int, ...]:
