@@ -240,6 +240,14 @@ def test_fractions_have_braces():
     assert not {name: places for name, places in found.items() if places}
 
 
+def test_no_reference_is_an_item_of_a_list():
+    """A paragraph of one line that begins with an initial, "A. Albert", is a list to docutils."""
+    texts = {page.name: page.read_text() for page in DOCS.rglob("*.rst")}
+    texts |= {name: inspect.getdoc(value) for name, value in PUBLIC.items()}
+    initial = r"(?:^|\n\n)([A-Z]\. [^\n]+)(?=\n\n|\n?$)"
+    assert not {name: found for name, text in texts.items() if (found := re.findall(initial, text))}
+
+
 def test_lines_of_code_fit_beside_the_menus():
     """At 1280 pixels, beside the menus of both sides: examples that are run, of whatever page."""
     room = 98  # characters, in the size of letters of docs/_static/site.css

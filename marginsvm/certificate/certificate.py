@@ -71,7 +71,7 @@ def _of_certificate(name: str) -> Any:
     def read(self: Any) -> Any:
         return getattr(self.certificate_, name)
 
-    return property(read, doc=f"``certificate_.{name}``.")
+    return property(read)  # without a docstring: the reference shows those of the classes
 
 
 class StatesMargin:

@@ -354,7 +354,7 @@ class MaxMarginClassifier(
     ----------
     Philip Wolfe. Finding the nearest point in a polytope. Mathematical Programming, 1976.
 
-    J. Kim, H. Park. SIAM J. Sci. Comput., 2011 (an active-set-like method).
+    Jingu Kim, Haesun Park. SIAM J. Sci. Comput., 2011 (an active-set-like method).
 
     S. Keerthi, D. DeCoste. A modified finite Newton method for fast solution of large
     scale linear SVMs. JMLR, 2005.

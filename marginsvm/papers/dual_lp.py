@@ -450,9 +450,9 @@ class DualLpPerceptron(
     A. Raj, F. Bach. Explicit Regularization of Stochastic Gradient Methods through
     Duality. arXiv:2003.13807, 2020. Algorithms 1 and 2, Proposition 1, eq. (8).
 
-    Q. Lin, Z. Lu, L. Xiao. SIAM J. Optim. 25(4), 2015. Algorithm 1.
+    Qihang Lin, Zhaosong Lu, Lin Xiao. SIAM J. Optim. 25(4), 2015. Algorithm 1.
 
-    Y. Nesterov. SIAM J. Optim. 22(2), 2012. Theorem 1 (``sampling="curvature"``).
+    Yurii Nesterov. SIAM J. Optim. 22(2), 2012. Theorem 1 (``sampling="curvature"``).
 
     Examples
     --------

@@ -259,9 +259,9 @@ class DualLpRegressor(
     A. Raj, F. Bach. Explicit Regularization of Stochastic Gradient Methods through
     Duality. arXiv:2003.13807, 2020. Equations (2) and (8), Lemma 1, Corollaries C.1 and C.2.
 
-    Q. Lin, Z. Lu, L. Xiao. SIAM J. Optim. 25(4), 2015. Algorithm 1.
+    Qihang Lin, Zhaosong Lu, Lin Xiao. SIAM J. Optim. 25(4), 2015. Algorithm 1.
 
-    O. Fercoq, Z. Qu. Comput. Optim. Appl. 75, 2020 (restarts).
+    Olivier Fercoq, Zheng Qu. Comput. Optim. Appl. 75, 2020 (restarts).
 
     Examples
     --------

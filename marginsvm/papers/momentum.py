@@ -154,7 +154,7 @@ class MomentumMarginClassifier(
     Z. Ji, N. Srebro, M. Telgarsky. Fast Margin Maximization via Dual Acceleration.
     ICML 2021. Algorithm 1, Theorem 3.1, Theorem 5.1.
 
-    M. Wang, Z. Min, L. Wu. ICML 2024 (progressive rescaling). Algorithm 1.
+    Mingze Wang, Zeping Min, Lei Wu. ICML 2024 (progressive rescaling). Algorithm 1.
 
     Examples
     --------
