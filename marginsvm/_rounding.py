@@ -58,20 +58,18 @@ def additions(n: int, chain: int = CHAIN) -> int:
 
 
 def product(A: Array, B: Array, chain: int = CHAIN) -> Array:
-    """``A @ B`` in short chains, nearly as fast; of any length where ``chain`` is 0."""
-    n, chain = A.shape[-1], chain or A.shape[-1] or 1
-    found = times(A[..., :chain], B[:chain])
-    for i in range(chain, n, chain):
-        found += times(A[..., i : i + chain], B[i : i + chain])
-    return found
+    """``A @ B`` in short chains, nearly as fast; of any length where ``chain`` is 0.
 
-
-def times(A: Array, B: Array) -> Array:
-    """``A @ B``, during which other threads run: NumPy's matmul keeps them waiting where it gives
-    up to 500 numbers (2.4), but dot copies parts of columns.
+    NumPy's matmul keeps other threads waiting where it gives up to 500 numbers (2.4), but dot
+    copies parts of columns.
     """
-    whole = A.flags.forc and B.flags.forc
-    return np.dot(A, B) if whole else A @ B
+    n, found = A.shape[-1], None
+    for i in range(0, n or 1, chain or n or 1):
+        a, b = A[..., i : i + (chain or n)], B[i : i + (chain or n)]
+        part: Array = np.dot(a, b) if a.flags.forc and b.flags.forc else a @ b
+        found = part if found is None else np.add(found, part, out=found)
+    assert found is not None
+    return found
 
 
 def inner(A: Array, B: Array) -> float:

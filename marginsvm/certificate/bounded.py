@@ -314,7 +314,7 @@ def primal(
     known : tuple or None
         Scores of w, and the sums of the absolute values of their terms.
     """
-    norm = norm_of(qp, w, numbers)
+    norm = norm_of(qp, w, numbers, None if known is None else known[0])
     v = lowest_values(qp, w, f[: qp.k], numbers, known)
     least = v.min()
     if qp.game:
@@ -337,13 +337,13 @@ def primal(
     return Primal(P, margin_of(P, numbers, -1), norm, violation, least)
 
 
-def norm_of(qp: QuadraticProgram, w: Array, numbers: Numbers) -> Any:
-    """Upper bound on the norm of a predictor."""
+def norm_of(qp: QuadraticProgram, w: Array, numbers: Numbers, S: Array | None = None) -> Any:
+    """Upper bound on the norm of a predictor, by its scores S with a kernel."""
     out = 1 + numbers.error_of_length(w.size, qp.p)
     if qp.examples.d is not None:
         return numbers.length(w, qp.p) * out
-    square = qp.examples.inner(w, w) + error_of_square(qp.examples, w, numbers)
-    return numbers.sqrt(square) * out
+    square = qp.examples.inner(w, w) if S is None else (w.T * S).sum()
+    return numbers.sqrt(square + error_of_square(qp.examples, w, numbers)) * out
 
 
 def lowest_values(

@@ -187,7 +187,7 @@ def published(
     if qp.by_margins:
         shift = np.abs(b - examples.published(w)[1])  # intercepts are rounded
         v = lowest_values(qp, w, b, FLOATS, (S, M)) - 2.0 * FLOATS.unit * shift.max()
-        t = best_multiple(qp, float(norm_of(qp, w, FLOATS)), v)
+        t = best_multiple(qp, float(norm_of(qp, w, FLOATS, S)), v)
     coef, shift = examples.published(t * w)
     found = restated(qp, coef, (t * b + origin) - shift, width, origin, (t * S, t * M))
     return replace(found, multiple=t)

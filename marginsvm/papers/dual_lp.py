@@ -370,8 +370,14 @@ class DualLp(RajBach):
     def moved(self, problem: KernelMatrixAdapter, state: DualLpState) -> DualLpState:
         """An epoch, or a Newton step."""
         restarts = self.accelerated and self.restart
-        if restarts and state.newton.is_due(state.rows.size):
-            return self._by_newton(problem, state)
+        if restarts and state.newton.is_due(state.rows.size):  # on a working set
+            v = without_traces(problem, state.v)
+            rows = working_set(problem, v) if self.shrinking else state.rows
+            better, newton = state.newton.step(problem, v, rows)
+            state = replace(state, newton=newton, t=state.t + 1)
+            if better is v:  # no progress: the acceleration continues
+                return state
+            return begin_again(problem, replace(state, rows=rows, next_measurement=state.t), better)
         # plain steps keep alpha sparse, so that the first epoch finds a working set
         accelerated = self.accelerated and not (self.shrinking and state.t == 0)
         state = self.epoch(problem, state, state.rows, accelerated=accelerated)
@@ -382,16 +388,6 @@ class DualLp(RajBach):
         end = state.begun + PERIOD * (state.n_runs & -state.n_runs)
         over = problem.ridge is None and state.t >= end
         return begin_again(problem, state, state.v) if over else state
-
-    def _by_newton(self, problem: KernelMatrixAdapter, state: DualLpState) -> DualLpState:
-        """Restart at the result of a Newton step on a working set."""
-        v = without_traces(problem, state.v)
-        rows = working_set(problem, v) if self.shrinking else state.rows
-        better, newton = state.newton.step(problem, v, rows)
-        state = replace(state, newton=newton, t=state.t + 1)
-        if better is v:  # no progress: the acceleration continues
-            return state
-        return begin_again(problem, replace(state, rows=rows, next_measurement=state.t), better)
 
     def measured(self, problem: KernelMatrixAdapter, state: DualLpState) -> DualLpState:
         """Compute all margins; choose another working set if it lacks the smallest one."""

@@ -684,7 +684,7 @@ class LinearAdapter(KernelMatrixAdapter):
         return W, np.asarray(self.rows.score_offsets(offsets) - shift)
 
     def assemble(self, F: Array, q: Array) -> Vector:
-        return self.combine(q)
+        return Vector(self._adjoint(self.rows.adjoint(q), precise=False), q)
 
     def columns(self) -> ColumnCache:
         return self._column_cache

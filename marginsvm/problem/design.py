@@ -247,7 +247,7 @@ class Design:
         None: it would take long, or extended precision is no wider than float64.
         """
         few, X, unit = support_of(V), self.X, float(np.finfo(Extended).eps)
-        if not (X.in_memory and X.factor is None and unit < UNIT) or getattr(X, "foreign", False):
+        if not (X.in_memory and X.factor is None and unit < UNIT) or X.foreign:
             return None
         some: Any = X[few].array if self.sparse else X[few].written_out()
         if (some.nnz if self.sparse else some.size) * V.shape[1] > EXTENDED_TERMS_OF_ALL:
@@ -358,17 +358,13 @@ class Design:
 
     def written_out(self, index: Array) -> Array:
         """Some examples as a float64 array, less the mean."""
-        return self.written(self.near[index])
-
-    def written(self, some: Matrix) -> Array:
-        """Examples of ``near`` as a float64 array, less the mean."""
-        return written(some, self.late, self.constant, self.radius)
+        return written(self.near[index], self.late, self.constant, self.radius)
 
     def gram(self, i: Array, j: Array) -> Array:
         """Inner products of the examples i with the examples j, of shape (len(i), len(j))."""
         X, size = self.near[i], len(i) * self.X.shape[1]
         if isinstance(X, Dense) or (X.size > FILLED * size and size <= WHOLE):
-            left = self.written(X)
+            left = written(X, self.late, self.constant, self.radius)
             return left @ (left if i is j else self.written_out(j)).T
         Y, out = X if i is j else self.near[j], np.empty((len(i), len(j)))
         for some in X.spans():

@@ -17,7 +17,7 @@ from scipy.spatial.distance import cdist
 from sklearn import config_context
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from marginsvm._rounding import PAIRWISE, UNIT, LpNorm, additions, product, times
+from marginsvm._rounding import CHAIN, PAIRWISE, UNIT, LpNorm, additions, product
 from marginsvm._threads import cached_property, ordered_map
 from marginsvm._typing import Array
 from marginsvm.problem.design import mean_of
@@ -311,10 +311,10 @@ class ColumnCache:
                 guesses = likely()
                 guesses = guesses[(self.slot[guesses] < 0) & ~np.isin(guesses, chosen)]
                 chosen = np.concatenate([chosen, guesses[: self.batch - len(chosen)]])
-            self._keep(chosen, self._padded(chosen))
+            self._keep(chosen, self._compute(np.resize(chosen, self.batch))[: len(chosen)])
 
     def take(self, examples: Array) -> Iterator[tuple[Array, Array]]:
-        """Columns of any number of examples, batch by batch; the cache is left unchanged."""
+        """Columns of any number of examples, batch by batch, which are kept while there is room."""
         for i in range(0, len(examples), TAKEN):  # always as many, so that sums keep their bits
             part = examples[i : i + TAKEN]
             columns = np.empty((len(part), len(self.slot)), self.columns.dtype)
@@ -323,12 +323,10 @@ class ColumnCache:
             missing = np.flatnonzero(~here)
             for m in range(0, len(missing), self.batch):
                 some = missing[m : m + self.batch]
-                columns[some] = self._padded(part[some])
+                columns[some] = self._compute(np.resize(part[some], self.batch))[: len(some)]
+                if np.count_nonzero(self._owner < 0) >= len(some):
+                    self._keep(part[some], columns[some])
             yield part, columns
-
-    def _padded(self, examples: Array) -> Array:
-        """Columns of up to ``batch`` examples, always by a product of width ``batch``."""
-        return self._compute(np.resize(examples, self.batch))[: len(examples)]
 
     def _keep(self, examples: Array, columns: Array) -> None:
         oldest = np.argsort(self.used[:-1], kind="stable")[: len(examples)]
@@ -569,7 +567,7 @@ class Gram:
 
         def work(i: int) -> None:
             strip = K[i : i + size].astype(V.dtype, copy=False)
-            F[i : i + size] = (product if precise else times)(strip, V)
+            F[i : i + size] = product(strip, V, CHAIN * precise)
 
         ordered_map(work, range(0, n, size))
         return F

@@ -77,14 +77,15 @@ class Matrix(ABC):
         NumPy's type in which products are computed, unless the other factor is wider.
     in_memory : bool
         Whether some of the examples can be taken without a pass over all.
-    sparse : bool
+    sparse, foreign : bool
+        ``foreign``: in an array of another library than NumPy.
     given, factor, constant : Matrix, ndarray of shape (n_examples,) or None, and float
         The user's examples, their divisors, and the constant feature added before the division;
         see ``divided``.
     """
 
     in_memory = True
-    sparse = False
+    sparse = foreign = False
     given: Any = None
     factor: Array | None = None
     constant = 0.0
@@ -217,10 +218,9 @@ class Dense(Matrix):
     """Examples in an array of NumPy or, on any device, of a library that follows the array API."""
 
     def __init__(self, array: Any) -> None:
-        super().__init__(array)
-        self.foreign = not isinstance(array, np.ndarray)
-        if self.foreign:
-            self.xp = array_api_compat.array_namespace(array)
+        self.array, self.shape, self.dtype = array, array.shape, array.dtype
+        if not isinstance(array, np.ndarray):
+            self.foreign, self.xp = True, array_api_compat.array_namespace(array)
             self.dtype = FLOAT64 if array.dtype == self.xp.float64 else FLOAT32
 
     def __getitem__(self, index: Any) -> Dense:
@@ -241,7 +241,7 @@ class Dense(Matrix):
         return max(1, size // max(1, self.shape[1] * self.dtype.itemsize))
 
     def written_out(self) -> Array:
-        return np.array(on_host(self.array), FLOAT64)
+        return np.array(on_host(self.array) if self.foreign else self.array, FLOAT64)
 
     def about(self, mean: Array) -> Dense:
         X, mean = self._alike(mean.astype(FLOAT64))
@@ -260,12 +260,16 @@ class Dense(Matrix):
         return self.xp.astype(self.array, dtype, copy=False), there
 
     def times(self, W: Array, chain: int = 0) -> Array:
+        if not self.foreign:
+            return product(self.array, W, chain)
         X, W = self._alike(W)
-        return on_host(X @ W) if self.foreign else product(X, W, chain)
+        return on_host(X @ W)
 
     def adjoint(self, V: Array, chain: int = 0) -> Array:
+        if not self.foreign:
+            return product(V.T, self.array, chain)
         X, V = self._alike(V.T)
-        return on_host(V @ X) if self.foreign else product(V, X, chain)
+        return on_host(V @ X)
 
     def squared_norms(self, norm: LpNorm, mean: Array | None) -> Array:
         if self.foreign and norm.p == 2.0:

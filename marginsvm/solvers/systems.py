@@ -479,23 +479,18 @@ class NewtonSystem:
         if unknowns > UNKNOWNS[dense] or (first and unknowns > FIRST):
             return self._by_products(own, linked, r)
         x = features.joined(r, np.zeros(qp.n_free))
-        return features.point(self._matrix(own, linked)(x), qp)
-
-    def _matrix(self, own: Array, linked: Array | None) -> Factor:
-        """System by the features; only rows with a changed D are updated in the matrix."""
-        assert self.features is not None
         H, change = np.zeros(()), own
-        if linked is None and self.own.size:
+        if linked is None and self.own.size:  # only rows with a changed D are updated
             times = float(own.max() / self.own.max())
             moved = own - times * self.own
             moved[np.abs(moved) <= 1e-12 * own] = 0.0
             if np.count_nonzero(moved) < np.count_nonzero(own):
                 H, change = times * self.H, moved
-        H = H + self.features.of_shaped(change, linked)
+        H = H + features.of_shaped(change, linked)
         self.own, self.H = (own, H.copy()) if linked is None else (np.zeros(0), H)
         # f is regularised at rounding level, in case none of its rows is free
-        np.einsum("ii->i", H)[...] += np.maximum(self.features.R, 1e-13 * H.max())
-        return Factor(H)
+        np.einsum("ii->i", H)[...] += np.maximum(features.R, 1e-13 * H.max())
+        return features.point(Factor(H)(x), qp)
 
     def _by_rows(
         self, free: Array, own: Array, linked: Array | None, s: Array, r: Array
