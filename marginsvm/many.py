@@ -268,6 +268,7 @@ def cross_val_many(
     estimator : MaxMarginClassifier
         With ``kernel="linear"``.
     X : array-like of shape (n, d) or (B, n, d)
+        The examples, shared by all problems or separate.
     y : array-like of shape (n,) or (B, n)
         Labels; two classes in each problem.
     columns : sequence of B index arrays or masks, default=None

@@ -232,6 +232,10 @@ class AcceleratedPerceptron(
         ``"mirror_prox"``: both, two passes a round (Algorithm 5), guaranteed only to find a
         separator or a proof that there is none.
 
+    See Also
+    --------
+    MomentumMarginClassifier : Much the same sequence, from gradient descent.
+
     Notes
     -----
     The paper's q-norms of predictors are p-norms here. With ``nu``, the weights of p_t are at most

@@ -194,6 +194,10 @@ class AdaptiveSamplingKernelClassifier(
     cache_hit_rate_ : float
         Share of the columns of the last fit that were in the cache (dimensionless).
 
+    See Also
+    --------
+    theory_draws : Number of draws of Theorem 4.1.
+
     Notes
     -----
     The upper bound is ``norm(w)`` over the sum of the weights of the draws.

@@ -436,17 +436,20 @@ class DualLpPerceptron(
     shrinking : bool
         Skip rows with alpha = 0 and large margin. The paper has neither shrinking nor restarts.
 
+    See Also
+    --------
+    DualLpRegressor : Targets instead of labels.
+
     Notes
     -----
-    The predictor is v of eq. (8), not the listing's alpha. With ``C < inf``, the accelerated
-    algorithm is that of Lin, Lu and Xiao.
+    The predictor is v of eq. (8), not the alpha that the listing returns.
 
     References
     ----------
     A. Raj, F. Bach. Explicit Regularization of Stochastic Gradient Methods through
     Duality. arXiv:2003.13807, 2020. Algorithms 1 and 2, Proposition 1, eq. (8).
 
-    Qihang Lin, Zhaosong Lu, Lin Xiao. SIAM J. Optim. 25(4), 2015. Algorithm 1.
+    Qihang Lin, Zhaosong Lu, Lin Xiao. SIAM J. Optim. 25(4), 2015. Algorithm 1 (``C < inf``).
 
     Yurii Nesterov. SIAM J. Optim. 22(2), 2012. Theorem 1 (``sampling="curvature"``).
 

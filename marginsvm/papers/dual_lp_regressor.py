@@ -240,6 +240,10 @@ class DualLpRegressor(
     n_iter_ : int
         Epochs.
 
+    See Also
+    --------
+    MaxMarginRegressor : The exact solver, for p = 2.
+
     Notes
     -----
     =======================================  ===========================================

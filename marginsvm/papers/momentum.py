@@ -124,8 +124,7 @@ class MomentumMarginClassifier(
     r"""Maximum-margin classifier by momentum on an exponentially-tailed loss.
 
     Gradient descent on the exponential or logistic loss maximises the margin; with normalized
-    gradients and momentum in the dual, to within O(log t / t^2) after t rounds. A round is one pass
-    over the data.
+    gradients and momentum in the dual, to within O(log t / t^2) after t rounds.
 
     Parameters
     ----------
@@ -143,6 +142,10 @@ class MomentumMarginClassifier(
     norm : {"progressive"}, float or callable
         Norm of the predictor after each round (dimensionless); None: not scaled.
         ``"progressive"``: times 1.2 every five rounds (Wang, Min and Wu: ``momentum=None``).
+
+    See Also
+    --------
+    MaxMarginClassifier : The exact solver.
 
     Notes
     -----

@@ -109,6 +109,10 @@ class OptimisticPerceptron(
         The paper's bound on the norms of the examples, relative to the largest: at least 1,
         which is best in theory.
 
+    See Also
+    --------
+    AcceleratedPerceptron : Converges faster to the best margin.
+
     Notes
     -----
     Line 5, summed over the rounds, is Appendix A.1. With p < 2, this is Algorithm 4 of Wang et al.

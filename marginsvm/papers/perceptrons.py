@@ -112,6 +112,10 @@ class BatchPerceptron(CommonParameters, KernelParameters, DualStateMixin, BaseEs
         sqrt(t) of it (relative to the largest norm), and the predictor is projected onto the unit
         ball.
 
+    See Also
+    --------
+    SmoothedKernelPerceptron : Its smoothed, faster version.
+
     Notes
     -----
     With ``steps="constant"``, w separates after :math:`1 / \gamma^2` rounds. With
@@ -174,6 +178,10 @@ class NormalizedKernelPerceptron(
     separates within :math:`1 / \rho_K^2` rounds (without ``normalize``, with the best margin
     divided by the largest norm of a row in place of :math:`\rho_K`) and then, as a subgradient
     method, converges to the maximum margin.
+
+    See Also
+    --------
+    SmoothedKernelPerceptron : Its smoothed, faster version.
 
     References
     ----------
@@ -250,6 +258,10 @@ class VonNeumannClassifier(NormalizeParameters, KernelParameters, DualStateMixin
 
     Every round moves the point p of the convex hull of the rows towards the row of smallest margin,
     with exact line search. If the classes are not separable, the sum of these points is the model.
+
+    See Also
+    --------
+    PerceptronVonNeumann : Its smoothed, faster version.
 
     References
     ----------
@@ -370,6 +382,10 @@ class KernelPerceptron(
     ----------
     n_mistakes_ : int
         Updates made.
+
+    See Also
+    --------
+    OptimisticPerceptron : A separator in fewer passes.
 
     References
     ----------
@@ -503,6 +519,10 @@ class LpPerceptron(RandomParameters, LpParameters, DualStateMixin, BaseEstimator
         Norm of the predictor (dimensionless): 2 is Rosenblatt's perceptron, ``"sparse"`` is
         1 + 1 / ln(n_features).
 
+    See Also
+    --------
+    DualLpPerceptron : The largest margin in a p-norm.
+
     References
     ----------
     A. J. Grove, N. Littlestone, D. Schuurmans. General Convergence Results for Linear
@@ -534,6 +554,10 @@ class PrimalMirrorDescent(RandomParameters, LpParameters, DualStateMixin, BaseEs
     average : bool
         Whether the model is the average of all predictors, to which Theorem 1 applies, or the last
         one, which is better in practice.
+
+    See Also
+    --------
+    DualLpPerceptron : The dual method of the same paper.
 
     Notes
     -----

@@ -36,6 +36,10 @@ class SmoothedKernelPerceptron(
     by an entropy. Each round costs one product with the kernel matrix. Unless it is stopped at the
     first separator, its margin converges to the maximum.
 
+    See Also
+    --------
+    OptimisticPerceptron : A separator from another game.
+
     Notes
     -----
     This is :class:`~marginsvm.AcceleratedPerceptron` with p = 2, round by round (Wang et al., 2023,
@@ -168,6 +172,10 @@ class PerceptronVonNeumann(NormalizeParameters, KernelParameters, DualStateMixin
     ----------
     n_outer_ : int
         Outer rounds; ``n_iter_`` counts the inner ones.
+
+    See Also
+    --------
+    check_separability : A faster decision, with a proof.
 
     Notes
     -----

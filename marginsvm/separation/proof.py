@@ -524,6 +524,7 @@ def check_separability_proof(
     Parameters
     ----------
     report : Separability
+        As :func:`marginsvm.check_separability` returned it.
     X : array-like or sparse matrix of shape (n_samples, n_features)
         As given to :func:`marginsvm.check_separability`.
     y : array-like of shape (n_samples,) or (n_samples, 2)
