@@ -95,7 +95,7 @@ def _locate(rows, r):
 
 @_inline
 def _margin(rows, r, u, size, b):
-    """Margin of row r for the image u or, unless b is 0, ``u + b u'`` with u' ``size`` after u."""
+    """Margin of row r for u or, unless b is 0, for ``u + b u'``, u' being ``size`` after u."""
     i, own, other, sign = _locate(rows, r)
     total = 0.0
     for side in range(1 if other < 0 else 2):
@@ -106,7 +106,7 @@ def _margin(rows, r, u, size, b):
 
 @_inline
 def _push(rows, r, delta, shift, u, size):
-    """``u += delta a_r`` and, unless shift is 0, ``u' += shift a_r`` for the image after it."""
+    """``u += delta a_r`` and, unless shift is 0, ``u' += shift a_r`` for u' after it."""
     i, own, other, sign = _locate(rows, r)
     sides, factor = 1 if other < 0 else 2, rows.push * sign
     for part in range(sides if shift == 0.0 else 2 * sides):
@@ -191,7 +191,7 @@ _mirror = compiled(fastmath=_REORDER | {"nnan"}, **_OPTIONS)(_mirror)
 
 @_inline
 def _sum(u, size, b, out):
-    """``out = u + b u'``, u' being the image after u."""
+    """``out = u + b u'``, u' being after u."""
     for j in range(size):
         out[j] = u[j] + b * u[size + j]
     return out
@@ -237,7 +237,7 @@ def _accelerate(rows, order, low, high, n, nu, gamma, w, s, u, work):
         gamma solves gamma^2 = (1 - gamma) (the last gamma)^2 + nu gamma
 
     ``alpha = w + h s`` and ``v = alpha + c s``, so that w and s move in one coordinate a step.
-    Their images lie one after the other in u.
+    Their primal vectors lie one after the other in u.
     """
     z, phi, size = work[0], work[1], len(u) // 2
     h, c = 0.0, 1.0
@@ -291,7 +291,7 @@ def ascend(
     DESCENT     alpha_r <- alpha_r + (the nearest score in the interval - theta.a_r) / max L
     PERCEPTRON  alpha_r <- alpha_r + 1 where theta.a_r <= 0
 
-    ``mean`` (of the size of the image) gains theta before every step.
+    ``mean`` (of the size of u) gains theta before every step.
     """
     rows, u = problem.layout(), alpha.image.reshape(-1)
     phi = u if rows.q == 2.0 else np.empty_like(u)
@@ -321,8 +321,8 @@ def accelerate(
     found = _accelerate(rows, order, *_ends(problem), float(n), nu, gamma, *coefs, u, work)
     problem.work.passes += order.size / problem.n_rows
     gamma, h, c = found
-    images = (half.reshape(alpha.image.shape) for half in np.split(u, 2))
-    w, s = Vector(next(images), w.coef), Vector(next(images), s.coef)
+    halves = (half.reshape(alpha.image.shape) for half in np.split(u, 2))
+    w, s = Vector(next(halves), w.coef), Vector(next(halves), s.coef)
     alpha = w + h * s if h != 0.0 else w
     return alpha, alpha + c * s, float(gamma)
 

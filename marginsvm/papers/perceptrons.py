@@ -443,7 +443,7 @@ class OnlineState:
 
 @dataclass(frozen=True)
 class OnlineLp(Algorithm):
-    r"""Epochs of single rows, drawn uniformly, on the image ``u`` of ``theta``.
+    r"""Epochs of single rows, drawn uniformly; the predictor is the mirror image of ``u``.
 
     Attributes
     ----------

@@ -164,7 +164,7 @@ class Work:
 
 
 class RowLayout(NamedTuple):
-    """Memory layout of the rows, for compiled loops that add multiples of rows to images.
+    """Memory layout of the rows, for compiled loops that add multiples of rows to vectors.
 
     One type for dense, CSR and Gram matrices, so that one compiled loop serves all. Rows
     have flat indices into the margins: i for two classes, else ``i k + j`` (example i
@@ -183,11 +183,11 @@ class RowLayout(NamedTuple):
     n_classes : int
         Classes, or outputs.
     read, push : float
-        Factors of a row's inner product with an image, and of a row added to one.
+        Factors of a row's inner product with a primal vector, and of a row added to one.
     constant : float
         The constant feature (Gram: its square, added to all kernel values).
     block, stride : int
-        An image's entry j for class c is at ``c * block + j * stride``.
+        Entry j of a primal vector for class c is at ``c * block + j * stride``.
     ridge : ndarray
         Added to each row's squared norm; zeros for a hard margin.
     curvature : ndarray
@@ -361,7 +361,7 @@ class KernelMatrixAdapter(ABC):
     @property
     @abstractmethod
     def image_shape(self) -> tuple[int, ...]:
-        """Shape of the image of a vector, see :class:`~marginsvm.problem.adapter.Vector`."""
+        """Shape of ``image``, see :class:`~marginsvm.problem.adapter.Vector`."""
 
     @abstractmethod
     def _adjoint(self, V: Array, precise: bool) -> Array:
@@ -494,7 +494,7 @@ class KernelMatrixAdapter(ABC):
         return BestResponse(self.combine(weights.q), weights)
 
     def layout(self) -> RowLayout:
-        """The rows as plain arrays, for compiled loops that change images in place."""
+        """The rows as plain arrays, for compiled loops that change vectors in place."""
         return self._layout
 
     @cached_property
@@ -566,7 +566,7 @@ class KernelMatrixAdapter(ABC):
 
 
 class LinearAdapter(KernelMatrixAdapter):
-    """A problem of linear predictors; images are vectors of features.
+    """A problem of linear predictors; primal vectors have an entry for each feature.
 
     Parameters
     ----------
@@ -578,7 +578,7 @@ class LinearAdapter(KernelMatrixAdapter):
         Norm of predictors.
     constant : float
         A constant feature that every example has (units of x): a penalised intercept. The last
-        entry of every image belongs to it, unless it is 0.
+        entry of every primal vector belongs to it, unless it is 0.
     plan : ColumnPlan or None
         For algorithms that use columns of the Gram matrix.
     whole : bool
@@ -726,7 +726,7 @@ class LinearAdapter(KernelMatrixAdapter):
 class GramAdapter(KernelMatrixAdapter):
     """A problem in the feature space of a kernel, by inner products only.
 
-    The image of a vector with coefficients V of the examples is its scores ``K V``. An iteration
+    ``image`` of a vector with coefficients V of the examples is its scores ``K V``. An iteration
     costs one product with K, in ``combine``; norms and margins are computed from the scores.
 
     Parameters
