@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 from marginsvm import AdaptiveSamplingKernelClassifier, BatchPerceptron, theory_draws
 from marginsvm.kernels import two_layer_relu_ntk
 from marginsvm.papers import adaptive_sampling
-from marginsvm.papers.adaptive_sampling import Draws, cycle_at, quantile
+from marginsvm.papers.adaptive_sampling import Draws, cycle_at, quantile, sums_of_runs
 from marginsvm.problem import responses
 from marginsvm.problem.adapter import ColumnPlan, GramAdapter
 from marginsvm.problem.kernels import ColumnCache
@@ -163,7 +163,7 @@ def test_quantiles():
         weights[n // 2], weights[-1] = 1.0, 0.0 if n > 1 else 1.0
         running = weights.cumsum()
         for u in np.r_[0.0, rng.random(100), 1.0]:
-            i, at = quantile(weights, u), u * running[-1]
+            i, at = quantile(weights, sums_of_runs(weights), u), u * running[-1]
             assert weights[i] > 0
             np.testing.assert_array_less(running[i] - weights[i], at + 1e-9 * running[-1])
             np.testing.assert_array_less(at, running[i] + 1e-9 * running[-1])

@@ -169,13 +169,10 @@ class Exact(Algorithm):
         if predictor.primal.margin <= 0.0:
             w, f, weights, words = self.model(problem, qp)
             predictor = proofs.published(qp, w, intercepts(qp, f))
-        elif qp.game:  # the multiple of alpha that makes up w
-            image = qp.rmatvec(alpha)
-            square = qp.examples.inner(image, image)
-            length = np.sqrt(qp.examples.inner(point.w, point.w) / square) if square > 0.0 else 0.0
-            weights = alpha * length
-        model = Predictor(problem.zeros().image, weights * problem.rows.unit)
         proof = prove_overlap(problem, proofs.with_weights(qp, predictor, alpha))
+        if not words and qp.game:
+            weights = proof.weights / predictor.multiple
+        model = Predictor(problem.zeros().image, weights * problem.rows.unit)
         return Confirmed(model, (proof,), problem.rows.unit, np.ones(1), words)
 
     def model(

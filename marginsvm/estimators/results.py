@@ -364,7 +364,7 @@ class ScoresMixin:
         super().__setstate__(state)  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
-        tags, kernel = super().__sklearn_tags__(), ProblemSpec.of(self).kernel  # type: ignore[misc]
+        tags, kernel = super().__sklearn_tags__(), getattr(self, "kernel", "linear")  # type: ignore[misc]
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = kernel == "precomputed"
         tags.array_api_support = self._runs_on_devices() and not callable(kernel)

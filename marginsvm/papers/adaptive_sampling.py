@@ -8,7 +8,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy.linalg.blas import daxpy
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
@@ -129,10 +128,7 @@ class AdaptiveSampling(Algorithm):
         for t in range(T - t0):
             q, offsets = draws.respond(w, offsets)
             z = draws.draw(q, u[t])
-            draws.add(g, 1.0, z)
-            g *= beta[t]  # beta (g + z)
-            daxpy(g.ravel(), w.ravel(), a=theta[t])
-            draws.add(w, theta[t], z)  # w + theta (g + z)
+            draws.move(w, g, z, theta[t], beta[t])  # g = beta (g + z), w = w + theta (g + z)
             drawn.append([(j, i) for i, _, j, _ in z])
         # coefficients of each draw, and of the initial g, accumulated backwards
         c_w, c_g, in_w, in_g = np.zeros_like(w), np.zeros_like(w), 0.0, 1.0
@@ -240,7 +236,8 @@ class AdaptiveSamplingKernelClassifier(
         }
 
 
-Drawn = list[tuple[int, int, int, Array]]  # rows: example, class, row of scores, and its column
+Response = tuple[list[tuple[Array, Array]], Array]  # weights and their sums, by class; and of all
+Drawn = list[tuple[int, int, int, int]]  # rows: example, class, row of scores, and place of column
 
 
 class Draws:
@@ -254,7 +251,7 @@ class Draws:
         rows, n = problem.rows, problem.rows.n_examples
         self.problem, self.balanced, self.k = problem, rows.balanced, rows.n_classes
         self.two = self.k == 2
-        self.order = np.argsort(rows.codes, kind="stable")
+        self.order = rows.by_class[0]
         starts = np.searchsorted(rows.codes[self.order], np.arange(self.k + 1))
         self.blocks = [slice(*ends) for ends in pairwise(starts.tolist())]
         self.cache = problem.columns()
@@ -264,7 +261,7 @@ class Draws:
         self.slack = self.slack[self.order]
         self.weights = np.empty((1 if self.two else self.k, n))  # of the last response
 
-    def respond(self, w: Array, offsets: Array) -> tuple[tuple[list[Array], Array], Array]:
+    def respond(self, w: Array, offsets: Array) -> tuple[Response, Array]:
         """Weights ``exp(-margins)`` by class, and the table of group sums of q.
 
         With an intercept, q is balanced by offsets, with a warm start at those given.
@@ -272,21 +269,26 @@ class Draws:
         logs, weights = np.full((self.k, self.k), -np.inf), []
         for c, block in enumerate(self.blocks):
             part, e = w[:, block], self.weights[:, block]
-            if self.two:
-                np.multiply(part, 1.0 - 2.0 * c, out=e)
+            if self.two and c == 0:  # minus the margins, less the largest
+                top = part.max(axis=1, initial=-np.inf)
+                np.subtract(part, top[:, None], out=e)
+            elif self.two:
+                top = -part.min(axis=1, initial=np.inf)
+                np.subtract(-top[:, None], part, out=e)
             else:
                 np.subtract(part, part[c], out=e)
-            top = e.max(axis=1, initial=-np.inf)
-            e -= top[:, None]
+                top = e.max(axis=1, initial=-np.inf)
+                e -= top[:, None]
             np.maximum(e, LEAST_EXPONENT, out=e)
             np.exp(e, out=e)
             if self.prior is not None:
                 e *= self.prior[block]
             if not self.two:
                 e[c] = 0.0  # no rows
+            sums = sums_of_runs(e)
             with np.errstate(divide="ignore"):
-                logs[c, self.others(c)] = np.log(e.sum(axis=1)) + top
-            weights.append(e)
+                logs[c, self.others(c)] = np.log(sums.sum(axis=1)) + top
+            weights.append((e, sums))
         if self.balanced:
             offsets = balancing_offsets(logs, offsets)
             logs = shifted_table(logs, offsets)
@@ -297,7 +299,7 @@ class Draws:
         """The opponent classes of class c, as rows of scores; its own row has weight 0."""
         return [1 - c] if self.two else slice(None)
 
-    def draw(self, q: tuple[list[Array], Array], u: Array) -> Drawn:
+    def draw(self, q: Response, u: Array) -> Drawn:
         """A row or, with an intercept, one row of each group of a cycle, which is balanced.
 
         Each class has its own uniform number, so that the start of the cycle does not matter.
@@ -306,40 +308,42 @@ class Draws:
         if self.balanced:
             path = cycle_at(share, u[0])
         else:
-            path = list(divmod(quantile(share.ravel(), u[0]), self.k))
+            path = list(divmod(quantile(share.ravel(), sums_of_runs(share.ravel()), u[0]), self.k))
         rows = []
         for c, j in pairwise(path):
-            j = 0 if self.two else j
-            rows.append((quantile(weights[c][j], u[1 + c]) + self.blocks[c].start, c, j))
+            e, sums = (of_all[0 if self.two else j] for of_all in weights[c])
+            i = quantile(e, sums, u[1 + c]) + self.blocks[c].start
+            rows.append((i, c, 0 if self.two else j))
         examples, cache = self.order[[i for i, _, _ in rows]], self.cache
         cache.fetch(examples, lambda: self.likely(weights, share))
         cache.n_used += len(rows)
         self.problem.work.passes += len(rows) * cache.passes
-        columns = (cache.columns[slot].take(self.order) for slot in cache.slot[examples])
-        return [(*row, column) for row, column in zip(rows, columns, strict=True)]
+        return [(*row, slot) for row, slot in zip(rows, cache.slot[examples].tolist(), strict=True)]
 
-    def add(self, F: Array, x: float, z: Drawn) -> None:
-        """Add x times the mean of the drawn rows to scores."""
-        x /= len(z)
-        for i, c, j, column in z:
-            if self.two:
-                sign = 2.0 * c - 1.0
-                daxpy(column, F[0], a=sign * x * self.scale)
-                F[0, i] += sign * x * self.slack[i]  # the row's own coordinate
-            else:
-                daxpy(column, F[c], a=x * self.scale)
-                daxpy(column, F[j], a=-x * self.scale)
-                F[j, i] -= x * self.slack[i]
+    def move(self, w: Array, g: Array, z: Drawn, theta: float, beta: float) -> None:
+        """``g = beta (g + z)`` and ``w = w + theta (g + z)``, z the mean of the drawn rows."""
+        from marginsvm.papers.coordinates import move
 
-    def likely(self, weights: list[Array], share: Array) -> Array:
+        factors, columns = np.zeros((len(z), len(w))), self.cache.columns
+        for a, (i, c, j, _) in enumerate(z):
+            sign = 2.0 * c - 1.0 if self.two else -1.0
+            if not self.two:
+                factors[a, c] = self.scale / len(z)
+            factors[a, j] = sign * self.scale / len(z)
+            own = sign * self.slack[i] / len(z)  # the row's own coordinate
+            g[j, i], w[j, i] = g[j, i] + own, w[j, i] + theta * own
+        places = np.array([place for *_, place in z])
+        if self.cache.order is None:
+            columns, places = columns[places].take(self.order, axis=1), np.arange(len(z))
+        move(columns, places, factors, theta, beta, g, w)
+
+    def likely(self, weights: list[tuple[Array, Array]], share: Array) -> Array:
         """Uncached examples by their probability under the current q, largest first."""
         weight = np.empty(len(self.order))
         for c, block in enumerate(self.blocks):
-            total = weights[c].sum(axis=1)
-            mass = share[c, self.others(c)]
-            weight[block] = (
-                np.divide(mass, total, np.zeros(len(total)), where=total > 0) @ weights[c]
-            )
+            e, sums = weights[c]
+            total, mass = sums.sum(axis=1), share[c, self.others(c)]
+            weight[block] = np.divide(mass, total, np.zeros(len(total)), where=total > 0) @ e
         weight[self.cache.slot[self.order] >= 0] = 0.0
         top = np.argpartition(-weight, self.cache.batch - 1)[: self.cache.batch]
         return self.order[top[np.argsort(-weight[top], kind="stable")]]
@@ -359,15 +363,15 @@ class Draws:
         )
 
 
-def quantile(weights: Array, u: float) -> int:
-    """Index of the u-quantile of the weights; never that of a weight of 0.
+def sums_of_runs(weights: Array) -> Array:
+    """Sums of runs of weights: a running sum of all would take longer than the exponentials."""
+    return np.add.reduceat(weights, np.arange(0, weights.shape[-1], RUN), axis=-1)
 
-    Sums of blocks come first, as a running sum of all takes longer than the exponentials.
-    """
-    starts = np.arange(0, len(weights), RUN)
-    runs = np.add.reduceat(weights, starts)
-    r, rest = _find(runs, u * float(runs.sum()))
-    return int(starts[r]) + _find(weights[starts[r] : starts[r] + RUN], rest)[0]
+
+def quantile(weights: Array, sums: Array, u: float) -> int:
+    """Index of the u-quantile of the weights, by their ``sums_of_runs``; never of a weight of 0."""
+    r, rest = _find(sums, u * float(sums.sum()))
+    return r * RUN + _find(weights[r * RUN : (r + 1) * RUN], rest)[0]
 
 
 def _find(weights: Array, at: float) -> tuple[int, float]:

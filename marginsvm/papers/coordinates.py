@@ -330,3 +330,23 @@ def accelerate(
 def _ends(problem: KernelMatrixAdapter) -> tuple[Array, Array]:
     intervals = intervals_of(problem.rows)
     return intervals.low.reshape(-1), intervals.high.reshape(-1)
+
+
+@_loop
+def move(columns, places, factors, theta, beta, g, w):
+    """``g = beta (g + z)``, ``w = w + theta (g + z)``: a draw of adaptive sampling.
+
+    Row r of z is the sum of ``factors[a, r] columns[places[a]]``. In parts that stay in cache.
+    """
+    for r in range(len(w)):
+        for begin in range(0, w.shape[1], 2048):
+            x, y = g[r, begin : begin + 2048], w[r, begin : begin + 2048]
+            for a in range(len(places)):
+                factor, column = factors[a, r], columns[places[a], begin : begin + 2048]
+                if factor != 0.0:
+                    for i in range(len(x)):
+                        x[i] += factor * column[i]
+                        y[i] += theta * factor * column[i]
+            for i in range(len(x)):
+                x[i] *= beta
+                y[i] += theta * x[i]

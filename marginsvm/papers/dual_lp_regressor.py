@@ -31,7 +31,6 @@ from marginsvm.problem.adapter import (
     programs_of,
     weights_of,
 )
-from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.rows import intervals_of
 
 # Growth of the bound on the norm after which another proof of infeasibility is attempted.
@@ -132,15 +131,8 @@ class IntervalAscent(DualLp):
         tried = soft or early or found.infeasible or found.dual.objective() <= found.next_try
         return replace(state, found=found if tried else self._tried(problem, found))
 
-    def _program(self, problem: KernelMatrixAdapter) -> QuadraticProgram:
-        """The program of all outputs, cached."""
-        if self not in problem.models:
-            (problem.models[self],) = programs_of(problem)
-        found: QuadraticProgram = problem.models[self]
-        return found
-
     def _fit(self, problem: KernelMatrixAdapter, w: Predictor) -> Fit:
-        qp = self._program(problem)
+        (qp,) = programs_of(problem)
         found = published(qp, predictor_of(problem, w), np.zeros(qp.k))
         if not qp.hard:
             return Fit(w, found.primal, float(found.primal.objective))
@@ -148,12 +140,12 @@ class IntervalAscent(DualLp):
         return Fit(w, found.primal, float(short @ short))
 
     def _dual(self, problem: KernelMatrixAdapter, v: Vector) -> Dual:
-        qp = self._program(problem)
+        (qp,) = programs_of(problem)
         return dual(qp, weights_of(qp, v.coef), FLOATS)
 
     def _tried(self, problem: KernelMatrixAdapter, found: BestFit) -> BestFit:
         """Attempt a proof of infeasibility."""
-        qp = self._program(problem)
+        (qp,) = programs_of(problem)
         alpha = refuted(qp, weights_of(qp, found.weights.coef))
         if alpha is None:
             return found._replace(next_try=LONGER_BOUND**2 * found.dual.objective())
@@ -188,7 +180,7 @@ class IntervalAscent(DualLp):
 
     def confirmed(self, problem: KernelMatrixAdapter, progress: Progress) -> Confirmed:
         """Prove the predictor of the least error and the dual variables of the largest bound."""
-        found, qp = progress.state.found, self._program(problem)
+        found, (qp,) = progress.state.found, programs_of(problem)
         point = predictor_of(problem, found.fit.vector), np.zeros(qp.k)
         alpha = weights_of(qp, found.weights.coef)
         return prove_intervals(problem, [qp], [(*point, alpha)], found.fit.vector)

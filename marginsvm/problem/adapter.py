@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
@@ -385,7 +386,7 @@ class KernelMatrixAdapter(ABC):
 
     @abstractmethod
     def columns(self) -> ColumnCache:
-        """Cache of columns of the examples' Gram matrix."""
+        """Cache of columns of the examples' Gram matrix, their numbers sorted by class."""
 
     def column_scale(self) -> float:
         """Factor from the values of ``columns`` to units of the radius squared."""
@@ -692,12 +693,13 @@ class LinearAdapter(KernelMatrixAdapter):
     @cached_property
     def _column_cache(self) -> ColumnCache:
         size, batch = self._plan or ColumnPlan()
+        how: Any = {"at_least": self.rows.n_classes, "order": self.rows.by_class[0]}
 
         def compute(index: Array) -> Array:
             self.work.kernel_evaluations += len(index) * self.design.n
             return self.design.columns(index)
 
-        return ColumnCache(compute, self.design.n, FLOAT64, size, batch, self.rows.n_classes)
+        return ColumnCache(compute, self.design.n, FLOAT64, size, batch, **how)
 
     def _arrays(self) -> dict[str, Any]:
         X, sparse, none = self.design.X.array, self.design.sparse, np.empty(0, np.int32)
@@ -782,7 +784,8 @@ class GramAdapter(KernelMatrixAdapter):
         if kernel is not None and (plan is not None or not whole):
             size, batch = plan or (cache_size, 32)
             size -= getattr(X, "extra_bytes", 0) / 2**20  # of a kernel that prepared its examples
-            gram.keep_columns(size, batch, at_least=rows.n_classes)
+            order = None if plan is None else rows.by_class[0]
+            gram.keep_columns(size, batch, rows.n_classes, order)
         highest = float(np.sqrt(np.abs(gram.diagonal).max() + constant**2))
         squared = gram.diagonal.astype(FLOAT64)
         if rows.balanced and whole:  # about the mean: invariant to shifts
@@ -900,6 +903,9 @@ class GramAdapter(KernelMatrixAdapter):
 
 def programs_of(problem: KernelMatrixAdapter) -> list[QuadraticProgram]:
     """The program of a problem; of each output, where outputs are separate problems."""
+    known: list[QuadraticProgram] | None = problem.models.get("programs")
+    if known is not None:
+        return known
     rows = problem.rows
     given: dict[str, Any] = {
         "weight": rows.weights,
@@ -910,16 +916,19 @@ def programs_of(problem: KernelMatrixAdapter) -> list[QuadraticProgram]:
     }
     if not isinstance(rows, OutputRows):
         given |= {"C": problem.C, "loss": problem.loss}
-        return [classification(problem.examples, rows.codes, rows.n_classes, **given)]
-    ends = rows.intervals.low, rows.intervals.high
-    given["rounded"] = rows.intervals.rounded
-    given["loss"] = "epsilon_insensitive" if problem.loss == "hinge" else "squared"
-    if rows.scales is None:
-        return [regression(problem.examples, *ends, C=problem.C, **given)]
-    low, high = (end.reshape(rows.n_examples, -1) for end in ends)
-    costs = np.broadcast_to(problem.costs, low.shape[1])
-    outputs = zip(low.T, high.T, costs, strict=True)
-    return [regression(problem.examples, a, b, C=float(C), **given) for a, b, C in outputs]
+        found = [classification(problem.examples, rows.codes, rows.n_classes, **given)]
+    else:
+        low, high = rows.intervals.low, rows.intervals.high
+        given["rounded"] = rows.intervals.rounded
+        given["loss"] = "epsilon_insensitive" if problem.loss == "hinge" else "squared"
+        outputs: Iterable[tuple[Array, Array, float]] = [(low, high, problem.C)]
+        if rows.scales is not None:
+            low, high = (end.reshape(rows.n_examples, -1).T for end in (low, high))
+            costs = np.broadcast_to(problem.costs, len(low))
+            outputs = zip(low, high, costs.astype(float).tolist(), strict=True)
+        found = [regression(problem.examples, a, b, C=C, **given) for a, b, C in outputs]
+    problem.models["programs"] = found
+    return found
 
 
 def predictor_of(problem: KernelMatrixAdapter, vector: Predictor) -> Array:

@@ -426,4 +426,4 @@ def mean_of(X: Any, weights: Array | None = None, size: int | None = None) -> Ar
         some = np.arange(size) * len(X) // size
         X, v = X[some], v[some]
     with np.errstate(all="ignore"):  # X may hold anything
-        return Design(X).combine(v / v.sum())
+        return summed(X.each(lambda block, v: block.adjoint(v, CHAIN), v / v.sum()))

@@ -254,6 +254,8 @@ class ColumnCache:
         Least capacity (columns), whatever the size.
     whole : ndarray of shape (n, n) or None
         The whole matrix, if it is in memory.
+    order : ndarray of shape (n,) or None
+        Order of the numbers of a column, unless the whole matrix is in memory.
 
     Attributes
     ----------
@@ -280,7 +282,10 @@ class ColumnCache:
         batch: int = 1,
         at_least: int = 1,
         whole: Array | None = None,
+        order: Array | None = None,
     ) -> None:
+        self.order = order if whole is None else None
+        self._place = np.argsort(self.order) if self.order is not None else np.empty(0, int)
         self._compute, self.batch = compute, min(batch, n)
         capacity, self.slot = n, np.arange(n)
         if whole is None:
@@ -319,7 +324,7 @@ class ColumnCache:
             part = examples[i : i + TAKEN]
             columns = np.empty((len(part), len(self.slot)), self.columns.dtype)
             here = self.slot[part] >= 0
-            columns[here] = self.columns[self.slot[part[here]]]
+            columns[here] = self.block(part[here])
             missing = np.flatnonzero(~here)
             for m in range(0, len(missing), self.batch):
                 some = missing[m : m + self.batch]
@@ -328,12 +333,16 @@ class ColumnCache:
                     self._keep(part[some], columns[some])
             yield part, columns
 
+    def block(self, i: Array, j: Any = slice(None)) -> Array:
+        """Kernel values of cached columns i, at the examples j."""
+        return self.columns[self.slot[i]][:, j if self.order is None else self._place[j]]
+
     def _keep(self, examples: Array, columns: Array) -> None:
         oldest = np.argsort(self.used[:-1], kind="stable")[: len(examples)]
         evicted = self._owner[oldest]
         self.slot[evicted[evicted >= 0]] = -1
         self._owner[oldest], self.slot[examples] = examples, oldest
-        self.columns[oldest] = columns
+        self.columns[oldest] = columns if self.order is None else columns[:, self.order]
         self._stamp(oldest)
 
     def _stamp(self, places: Array) -> None:
@@ -530,9 +539,12 @@ class Gram:
         size = max(1, COMPUTED_BYTES // (8 * self.n))
         return (index[i : i + size] for i in range(0, len(index), size))
 
-    def keep_columns(self, size: float, batch: int = 1, at_least: int = 1) -> None:
+    def keep_columns(
+        self, size: float, batch: int = 1, at_least: int = 1, order: Array | None = None
+    ) -> None:
         """Cache ``values(i)`` in their precision, in place of the whole matrix; size in MB."""
-        self.kept = ColumnCache(self.values, self.n, self.dtype, size, batch, at_least, self._K)
+        how = size, batch, at_least, self._K, order
+        self.kept = ColumnCache(self.values, self.n, self.dtype, *how)
         self.kept.passes = 1.0 / self.n
 
     # The interface of Design.
@@ -636,7 +648,7 @@ class Gram:
     def gram(self, i: Array, j: Array) -> Array:
         """Inner products of the examples i with the examples j."""
         if self.kept is not None and self.kept.has(i):
-            return self._scaled(self.kept.columns[self.kept.slot[i]][:, j])
+            return self._scaled(self.kept.block(i, j))
         return self._scaled(self.values(i, j))
 
     def columns(self, index: Array) -> Array:

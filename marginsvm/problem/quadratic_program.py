@@ -64,6 +64,7 @@ from typing import Any
 import numpy as np
 
 from marginsvm._rounding import LpNorm
+from marginsvm._threads import cached_property
 from marginsvm._typing import Array
 
 LINEAR_LOSSES = ("hinge", "epsilon_insensitive")  # the other losses are squared
@@ -154,7 +155,7 @@ class QuadraticProgram:
             g[-1] = self.total
         return g
 
-    @property
+    @cached_property
     def hard(self) -> bool:
         """Whether slack is not allowed: alpha has no upper bound and no ridge."""
         return self.cap is None and not np.any(self.ridge) and bool(np.any(self.upper == np.inf))

@@ -60,7 +60,7 @@ class Rows(ABC):
         other = copy(self)
         other.codes = self.codes[index]
         other.weights = None if self.weights is None else self.weights[index]
-        for computed in ("_sorted", "y"):
+        for computed in ("by_class", "y"):
             vars(other).pop(computed, None)
         return other
 
@@ -147,7 +147,7 @@ class Rows(ABC):
         """
 
     @cached_property
-    def _sorted(self) -> tuple[Array, Array, Array]:
+    def by_class(self) -> tuple[Array, Array, Array]:
         """Examples by class, the classes that occur, and where each of them begins."""
         order = np.argsort(self.codes.astype(np.uint16), kind="stable")  # radix sort
         starts = np.searchsorted(self.codes[order], np.arange(self.n_classes + 1))
@@ -157,7 +157,7 @@ class Rows(ABC):
     def _reduced(self, ufunc: np.ufunc, values: Array, none: float) -> Array:
         if not self.balanced:
             return np.full((1, 1), ufunc.reduce(values, axis=None))
-        order, present, starts = self._sorted
+        order, present, starts = self.by_class
         reduced = np.full((self.n_classes, *values.shape[1:]), none)
         reduced[present] = ufunc.reduceat(values.take(order, axis=0), starts, axis=0)
         return self.table(reduced, none)
@@ -182,7 +182,7 @@ class Rows(ABC):
             for c in (0, 1):
                 products[c, 1 - c] = X.adjoint(q * (self.codes == c))
             return products
-        order, present, starts = self._sorted
+        order, present, starts = self.by_class
         for c, mine in zip(present, np.split(order, starts[1:]), strict=True):
             products[c] = X[mine].adjoint(q[mine])
         return products

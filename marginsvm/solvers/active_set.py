@@ -64,11 +64,11 @@ def active_set(progress: Progress, start: Array | None) -> Iterator[None]:
         work = np.flatnonzero(progress.alpha)
     width = np.inf if qp.examples.d is None else qp.k * qp.examples.d
     thin = qp.hard and SINGULAR * width <= len(work)
-    G, passive = qp.gram(work, work), np.ones(len(work), bool)
+    G, passive = None if thin else qp.gram(work, work), np.ones(len(work), bool)
     while len(work) <= ROOM:
         F = rows.of_f(work)
         solved: Solved | None = None
-        if not thin:
+        if G is not None and not thin:
             solved = block_pivoting(G, F, target[work], ridge[work], qp.g, passive)
         if solved is None and qp.hard and len(work) <= FOR_NEAREST:
             thin, solved = True, nearest_point(rows, work, G, F)
@@ -102,8 +102,9 @@ def active_set(progress: Progress, start: Array | None) -> Iterator[None]:
         if len(work) <= 2 * len(stay) + len(new):
             stay = np.arange(len(work))
         work = np.concatenate([work[stay], new])
-        strip = qp.gram(new, work)
-        G = np.block([[G[np.ix_(stay, stay)], strip[:, : len(stay)].T], [strip]])
+        if G is not None:
+            strip = qp.gram(new, work)
+            G = np.block([[G[np.ix_(stay, stay)], strip[:, : len(stay)].T], [strip]])
         passive = np.append(u[stay] > 0.0, np.ones(len(new), bool))
 
 
@@ -161,7 +162,7 @@ def block_pivoting(
     return None
 
 
-def nearest_point(rows: Rows, work: Array, G: Array, F: Array) -> Solved | None:
+def nearest_point(rows: Rows, work: Array, G: Array | None, F: Array) -> Solved | None:
     """Solution u, f, w of a hard margin on a few rows; NNLS avoids squares of small numbers."""
     qp, d = rows.qp, rows.qp.examples.d
     if d is not None and qp.k * d <= max(2 * len(work), 200):
@@ -170,6 +171,7 @@ def nearest_point(rows: Rows, work: Array, G: Array, F: Array) -> Solved | None:
         X = (X.toarray() if qp.examples.sparse else X)[at]
         A = (rows.of_scores(work)[:, :, None] * X[:, None, :]).reshape(len(work), -1)
     else:  # coordinates of which these are the inner products
+        G = qp.gram(work, work) if G is None else G
         factor, order, rank, _ = dpstrf(G, lower=1)
         A = np.zeros((len(G), max(rank, 1)))
         A[order - 1] = np.tril(factor)[:, : A.shape[1]]

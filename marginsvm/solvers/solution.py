@@ -43,7 +43,7 @@ class Progress:
     def __init__(self, qp: QuadraticProgram, tol: float, max_iter: int) -> None:
         self.qp, self.tol, self.max_iter = qp, tol, max_iter
         self.alpha, self.f = np.zeros(qp.shape), np.zeros(qp.n_free)
-        self.w = qp.examples.combine(np.zeros((qp.examples.n, qp.k)))
+        self.w = np.zeros((qp.k, qp.examples.n if qp.examples.d is None else qp.examples.d))
         self.P, self.D = np.inf, -np.inf if qp.level else 0.0
         self.n_iter, self.idle, self.stopped, self.mark = 0, 0, False, (1.0, -np.inf)
         if not qp.by_margins:  # w = 0 is optimal for wide tubes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import islice
 
 import numpy as np
@@ -112,6 +113,7 @@ def methods(qp: QuadraticProgram) -> list[Method]:
     return last  # the squared hinge loss is smooth
 
 
+@cache
 def installed() -> int | None:
     """Memory of the machine in bytes; None if unknown."""
     try:
