@@ -24,11 +24,12 @@ from sklearn.utils.validation import _check_sample_weight, check_array, check_co
 from marginsvm._rounding import check_exact
 from marginsvm._typing import Array
 from marginsvm.certificate.bounded import Floats
-from marginsvm.certificate.reading import Data, Reading, class_weights, kernel_of
+from marginsvm.certificate.reading import Data, Reading, class_weights
 from marginsvm.certificate.unwrapping import unwrapped
 from marginsvm.estimators.exact import MaxMarginClassifier
 from marginsvm.estimators.outliers import MaxMarginOutlierDetector
 from marginsvm.estimators.regressor import MaxMarginRegressor
+from marginsvm.problem.kernels import kernel_on
 from marginsvm.problem.matrix import examples_on_host, on_host
 
 HINGES = ("hinge", "squared_hinge")
@@ -341,7 +342,7 @@ class _Solved:
         if hasattr(stated, "coef_"):
             return np.asarray(X[some] @ stated.coef_.T) + stated.intercept_
         support, given = self.rows[stated.support_], stated.kernel == "precomputed"
-        K = X[some][:, support] if given else kernel_of(stated, X, self.weight)(X[some], X[support])
+        K = X[some][:, support] if given else kernel_on(stated, X, self.weight)(X[some], X[support])
         return np.asarray(K @ stated.dual_coef_.T) + stated.intercept_
 
     def worth(self, X: Any, **changed: Any) -> tuple[float, float]:

@@ -17,7 +17,7 @@ from marginsvm.certificate.bounded import Dual, Numbers, Primal, Rationals, dual
 from marginsvm.certificate.exact import refuting_weights
 from marginsvm.certificate.examples import ExactFeatures, KernelMatrix
 from marginsvm.problem.design import Design, mean_of
-from marginsvm.problem.kernels import Gram, Kernel, distinct, variance_of
+from marginsvm.problem.kernels import Gram, distinct, kernel_on
 from marginsvm.problem.matrix import as_matrix
 from marginsvm.problem.quadratic_program import (
     ProblemSpec,
@@ -235,7 +235,7 @@ class Reading:
         self.given = estimator.kernel == "precomputed"
         K = data.X
         if not self.given:
-            kernel, X = kernel_of(estimator, K, data.weight), K
+            kernel, X = kernel_on(estimator, K, data.weight), K
             if callable(estimator.kernel):
                 K = kernel(X, X)
             else:
@@ -397,18 +397,3 @@ class Reading:
         numbers = self.numbers
         out = 1 + direction * (numbers.gamma(4) + numbers.error_of_length(1))
         return numbers.sqrt(2 * objective) * out / self.radius
-
-
-def kernel_of(estimator: Any, X: Any, weight: Array) -> Kernel:
-    """The kernel of an estimator; "scale" is 1 / (number of features * weighted variance of X)."""
-    gamma = 0.0
-    if not callable(estimator.kernel):
-        gamma = estimator.gamma
-        if gamma == "auto":
-            gamma = 1.0 / X.shape[1]
-        elif gamma == "scale":
-            with np.errstate(over="ignore", invalid="ignore"):
-                variance = variance_of(as_matrix(X.astype(np.float64)), weight)
-            gamma = 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
-    params = estimator.kernel_params or {}
-    return Kernel(estimator.kernel, gamma, estimator.degree, estimator.coef0, params)

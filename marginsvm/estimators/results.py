@@ -28,9 +28,10 @@ from marginsvm.estimators.inputs import (
     rows_in_part,
 )
 from marginsvm.estimators.to_sklearn import classifier
-from marginsvm.estimators.training_data import INLIER, TrainingData, kernel_with, norms_of
+from marginsvm.estimators.training_data import INLIER, TrainingData, norms_of
 from marginsvm.fit import Algorithm, Progress, confirm
 from marginsvm.problem.adapter import KernelMatrixAdapter
+from marginsvm.problem.kernels import kernel_with
 from marginsvm.problem.matrix import as_matrix, canonical, inverse
 from marginsvm.problem.quadratic_program import ProblemSpec
 

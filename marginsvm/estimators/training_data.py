@@ -33,7 +33,7 @@ from marginsvm.problem.adapter import (
     LinearAdapter,
     NotFinite,
 )
-from marginsvm.problem.kernels import Kernel, variance_of
+from marginsvm.problem.kernels import Kernel, kernel_on
 from marginsvm.problem.matrix import FLOAT64, as_matrix, canonical, inverse, is_foreign, on_host
 from marginsvm.problem.quadratic_program import ProblemSpec
 from marginsvm.problem.responses import below
@@ -182,7 +182,7 @@ class TrainingData:
             scales = more["units"] / np.max(more["units"]) if spec.outputs_are_apart else None
             rows = OutputRows(intervals, origin=origin, scales=scales, **free)
         X = examples(kept)
-        kernel = kernel_on(spec, X, weight)
+        kernel = Kernel() if spec.kernel == "linear" else kernel_on(spec, X, weight)
         if spec.normalize:
             more["division"] = Division.of(kernel, X, with_constant=spec.fit_intercept)
         more |= {"wide": estimator._widens_kernels, "name": type(estimator).__name__}
@@ -379,30 +379,6 @@ def _tubes(spec: ProblemSpec, y: Array, bounds: Any, kept: Array) -> dict[str, A
         "epsilon": float(epsilon),
         "single": y.ndim == 1,
     }
-
-
-def kernel_with(spec: ProblemSpec, gamma: float) -> Kernel:
-    """The kernel of an estimator, with ``gamma`` for its data."""
-    params = dict(spec.kernel_params or {})
-    named = {"gamma": gamma, "degree": spec.degree, "coef0": spec.coef0}
-    if not callable(spec.kernel):
-        named |= {name: params.pop(name) for name in tuple(named) if name in params}
-    return Kernel(spec.kernel, **named, params=params)
-
-
-def kernel_on(spec: ProblemSpec, X: Any, weights: Array | None) -> Kernel:
-    """The kernel of an estimator on weighted examples; weight m counts like m copies."""
-    if spec.kernel == "linear":
-        return Kernel()
-    if callable(spec.kernel) or spec.kernel == "precomputed":
-        return kernel_with(spec, 0.0)
-    if not isinstance(spec.gamma, str):
-        return kernel_with(spec, spec.gamma)
-    if spec.gamma == "auto":
-        return kernel_with(spec, 1.0 / X.shape[1])
-    with np.errstate(over="ignore", invalid="ignore"):  # a kernel that is not finite is refused
-        variance = variance_of(as_matrix(X), weights)
-    return kernel_with(spec, 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0)
 
 
 def norms_of(kernel: Kernel, X: Any) -> Array:

@@ -236,7 +236,8 @@ class AdaptiveSamplingKernelClassifier(
         }
 
 
-Response = tuple[list[tuple[Array, Array]], Array]  # weights and their sums, by class; and of all
+# Weights by class, with their ``sums_of_runs``; and the share of each group, a k x k table.
+Distribution = tuple[list[tuple[Array, Array]], Array]
 Drawn = list[tuple[int, int, int, int]]  # rows: example, class, row of scores, and place of column
 
 
@@ -261,7 +262,7 @@ class Draws:
         self.slack = self.slack[self.order]
         self.weights = np.empty((1 if self.two else self.k, n))  # of the last response
 
-    def respond(self, w: Array, offsets: Array) -> tuple[Response, Array]:
+    def respond(self, w: Array, offsets: Array) -> tuple[Distribution, Array]:
         """Weights ``exp(-margins)`` by class, and the table of group sums of q.
 
         With an intercept, q is balanced by offsets, with a warm start at those given.
@@ -299,7 +300,7 @@ class Draws:
         """The opponent classes of class c, as rows of scores; its own row has weight 0."""
         return [1 - c] if self.two else slice(None)
 
-    def draw(self, q: Response, u: Array) -> Drawn:
+    def draw(self, q: Distribution, u: Array) -> Drawn:
         """A row or, with an intercept, one row of each group of a cycle, which is balanced.
 
         Each class has its own uniform number, so that the start of the cycle does not matter.

@@ -149,6 +149,28 @@ def variance_of(X: Matrix, weights: Array | None) -> float:
     return float(share @ (squares + zeros * centre**2))
 
 
+def kernel_with(spec: Any, gamma: float) -> Kernel:
+    """The kernel of an estimator, with ``gamma`` for its data."""
+    params = dict(spec.kernel_params or {})
+    named = {"gamma": gamma, "degree": spec.degree, "coef0": spec.coef0}
+    if not callable(spec.kernel):
+        named |= {name: params.pop(name) for name in tuple(named) if name in params}
+    return Kernel(spec.kernel, **named, params=params)
+
+
+def kernel_on(spec: Any, X: Any, weights: Array | None) -> Kernel:
+    """The kernel of an estimator on weighted examples; weight m counts like m copies."""
+    if callable(spec.kernel) or spec.kernel == "precomputed":
+        return kernel_with(spec, 0.0)
+    if not isinstance(spec.gamma, str):
+        return kernel_with(spec, spec.gamma)
+    if spec.gamma == "auto":
+        return kernel_with(spec, 1.0 / X.shape[1])
+    with np.errstate(over="ignore", invalid="ignore"):  # a kernel that is not finite is refused
+        variance = variance_of(as_matrix(X), weights)
+    return kernel_with(spec, 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0)
+
+
 def in_floats(X: Any) -> Any:
     """Examples whose numbers are floats, as sums of integers would be rounded to integers."""
     whole = isinstance(X, np.ndarray) or sp.issparse(X)
