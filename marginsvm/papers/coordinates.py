@@ -3,6 +3,7 @@
     ascend        one vector: Algorithm 1 of Raj and Bach, eq. (10), the lp perceptron
     accelerate    two vectors: Algorithm 2; where the dual is strongly convex, its generalisation,
                   Algorithm 1 of Lin, Lu and Xiao
+    move          two vectors of scores: a draw of Algorithm 2 of Ji et al.
 
 Scores ``theta.a_r`` are to lie in intervals; margins of labels in ``[1, inf)``. The loops take a
 sequence of coordinates (flat indices of rows, unchecked). Importing this module imports numba; the
@@ -274,6 +275,26 @@ def _accelerate(rows, order, low, high, n, nu, gamma, w, s, u, work):
     return gamma, h, c
 
 
+@_loop
+def move(columns, places, factors, theta, beta, g, w):
+    """``g = beta (g + z)``, ``w = w + theta (g + z)``: a draw of adaptive sampling.
+
+    Row r of z is the sum of ``factors[a, r] columns[places[a]]``. In parts that stay in cache.
+    """
+    for r in range(len(w)):
+        for begin in range(0, w.shape[1], 2048):
+            x, y = g[r, begin : begin + 2048], w[r, begin : begin + 2048]
+            for a in range(len(places)):
+                factor, column = factors[a, r], columns[places[a], begin : begin + 2048]
+                if factor != 0.0:
+                    for i in range(len(x)):
+                        x[i] += factor * column[i]
+                        y[i] += theta * factor * column[i]
+            for i in range(len(x)):
+                x[i] *= beta
+                y[i] += theta * x[i]
+
+
 # The interface for algorithms, on vectors of the adapter.
 
 
@@ -330,23 +351,3 @@ def accelerate(
 def _ends(problem: KernelMatrixAdapter) -> tuple[Array, Array]:
     intervals = intervals_of(problem.rows)
     return intervals.low.reshape(-1), intervals.high.reshape(-1)
-
-
-@_loop
-def move(columns, places, factors, theta, beta, g, w):
-    """``g = beta (g + z)``, ``w = w + theta (g + z)``: a draw of adaptive sampling.
-
-    Row r of z is the sum of ``factors[a, r] columns[places[a]]``. In parts that stay in cache.
-    """
-    for r in range(len(w)):
-        for begin in range(0, w.shape[1], 2048):
-            x, y = g[r, begin : begin + 2048], w[r, begin : begin + 2048]
-            for a in range(len(places)):
-                factor, column = factors[a, r], columns[places[a], begin : begin + 2048]
-                if factor != 0.0:
-                    for i in range(len(x)):
-                        x[i] += factor * column[i]
-                        y[i] += theta * factor * column[i]
-            for i in range(len(x)):
-                x[i] *= beta
-                y[i] += theta * x[i]
