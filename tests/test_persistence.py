@@ -38,8 +38,13 @@ def product(A, B):
     return np.asarray(A @ B.T)
 
 
+SCHEDULES = {"step": PowerSchedule(0.25), "momentum": NesterovSchedule(delay=2.0)}
+
+
 def problems(cls, rng):
     """Parameters and data: all forms that a model may take."""
+    if cls is MomentumMarginClassifier:
+        yield {"kernel": "linear", **SCHEDULES}, *separable(rng)
     for k in (2, 3):
         X, y = separable(rng, k=k)
         yield {"kernel": "linear", "normalize": True}, X, y
@@ -69,10 +74,13 @@ def with_skops():
     return skops
 
 
-def by_skops(model):
+def loads_skops(data):
     skops = with_skops()
-    data = skops.io.dumps(model)
     return skops.io.loads(data, trusted=skops.io.get_untrusted_types(data=data))
+
+
+def by_skops(model):
+    return loads_skops(with_skops().io.dumps(model))
 
 
 def assert_equal_models(model, other, X, y):
@@ -112,17 +120,6 @@ def test_round_trips_of_fits_to_be_gone_on_with(cls, copied, rng):
         assert_equal_models(copy, part, X, y)
 
 
-@pytest.mark.parametrize("copied", [by_pickle, by_joblib, by_skops])
-def test_round_trips_of_schedules(copied, rng):
-    X, y = separable(rng)
-    step, momentum = PowerSchedule(0.25), NesterovSchedule(delay=2.0)
-    model = fit(MomentumMarginClassifier(step=step, momentum=momentum, max_iter=8), X, y)
-    other = copied(model)
-    assert_equal_models(other, model, X, y)
-    assert other.get_params()["step__power"] == 0.25
-    assert_equal_models(fit(other, X, y), model, X, y)
-
-
 def untrusted(model):
     skops = with_skops()
     return set(skops.io.get_untrusted_types(data=skops.io.dumps(model)))
@@ -141,37 +138,29 @@ def test_skops_need_trust_no_one_but_us(cls, rng):
         kernel = params["kernel"]
         theirs = {f"{__name__}.product"} if kernel is product else set()
         theirs |= {name_of(type(kernel))} if hasattr(kernel, "prepare") else set()
+        theirs |= {name_of(type(params[name])) for name in SCHEDULES if name in params}
         assert untrusted(make(cls, **params)) == {own} | theirs
         assert untrusted(fit(make(cls, **params), X, y)) <= {own} | FINISHED | theirs
         pending = untrusted(fit(make(cls, warm_start=True, **params), X, y))
         assert all(name.startswith("marginsvm.") for name in pending - FINISHED - theirs)
 
 
-@each
-def test_models_say_who_wrote_them(cls, rng, monkeypatch):
+@pytest.mark.parametrize("skops", [False, True])
+def test_models_say_who_wrote_them(skops, rng, monkeypatch):
     X, y = separable(rng)
-    model = fit(make(cls, max_iter=8), X, y)
+    model = fit(MomentumMarginClassifier(max_iter=8), X, y)
+    dumped = with_skops().io.dumps if skops else pickle.dumps
     monkeypatch.setattr("marginsvm.estimators.results.__version__", "0.0.1")
-    data = pickle.dumps(model)
+    data = dumped(model)
     monkeypatch.undo()
-    match = f"marginsvm.{cls.__name__} from version 0.0.1 when using version"
+    match = "marginsvm.MomentumMarginClassifier from version 0.0.1 when using version"
     with pytest.warns(InconsistentVersionWarning, match=match):
-        other = pickle.loads(data)
+        other = loads_skops(data) if skops else pickle.loads(data)
     assert_equal_models(other, model, X, y)
     state = model.__getstate__()
     assert state.pop("_marginsvm_version") == marginsvm.__version__
     with pytest.warns(InconsistentVersionWarning, match="unknown"):
-        cls().__setstate__(state)
-
-
-def test_files_of_skops_say_who_wrote_them(rng, monkeypatch):
-    skops = with_skops()
-    model = fit(MomentumMarginClassifier(max_iter=8), *separable(rng))
-    monkeypatch.setattr("marginsvm.estimators.results.__version__", "0.0.1")
-    data = skops.io.dumps(model)
-    monkeypatch.undo()
-    with pytest.warns(InconsistentVersionWarning, match="from version 0.0.1 when using version"):
-        skops.io.loads(data, trusted=skops.io.get_untrusted_types(data=data))
+        MomentumMarginClassifier().__setstate__(state)
 
 
 @pytest.mark.skipif(not DOCS.exists(), reason="not in the sources' folder")
