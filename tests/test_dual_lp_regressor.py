@@ -23,7 +23,6 @@ from sklearn.svm import LinearSVR
 
 from marginsvm import DualLpRegressor, check_certificate
 from marginsvm._rounding import LpNorm
-from marginsvm.certificate.exact import refuting_weights
 from marginsvm.papers import coordinates as loops
 from marginsvm.papers.dual_lp import RajBach, strong_convexity
 from marginsvm.papers.dual_lp_regressor import IntervalAscent
@@ -310,25 +309,12 @@ def test_contradictions_are_proved(X, y):
     assert check_certificate(reg, X, y, exact=True)
 
 
-def nothing_fits(X, low, high, alpha):
-    """Whether weights near alpha prove that no scores lie in the intervals."""
-    S, gains = np.sign(alpha)[:, None], np.where(alpha > 0.0, low, -high)
-    found = refuting_weights(X, S, np.abs(alpha), intercept=False, gains=gains)
-    return found is not None
-
-
 def test_what_just_fits_is_never_called_infeasible():
     """Two equal examples, half the distance of their targets being the radius, or next to it."""
     X, y = np.ones((2, 1)), np.array([0.0, 1.0])
-    alpha = np.array([-1.0, 1.0])
-    for epsilon in (0.5, np.nextafter(0.5, 1.0)):
+    for epsilon in (0.499, 0.5, np.nextafter(0.5, 1.0)):
         reg = DualLpRegressor(epsilon=epsilon, fit_intercept=False, random_state=0, max_iter=200)
-        assert fit(reg, X, y).feasible_ is not False
-        ends = Intervals(y - epsilon, y + epsilon)
-        assert not nothing_fits(X, ends.low, ends.high, alpha)
-    assert nothing_fits(X, y - 0.499, y + 0.499, alpha)
-    assert not nothing_fits(X, y, y, np.zeros(2))
-    assert not nothing_fits(X, y, y, -alpha)  # no gain
+        assert (fit(reg, X, y).feasible_ is False) == (epsilon < 0.5)
 
 
 @pytest.mark.parametrize("exact", [False, True])
@@ -434,21 +420,15 @@ def test_false_claims_are_found(C, rng):
     assert not check_certificate(reg, X, y)
 
 
-@pytest.mark.parametrize("unit", [1e-100, 1e100])
-def test_units_do_not_matter(unit, rng):
+@pytest.mark.parametrize(("unit", "dtype"), [(1e-100, float), (1e100, float), (1.0, np.float32)])
+def test_units_and_types_do_not_matter(unit, dtype, rng):
     X, y = regression(rng)
-    one = DualLpRegressor(**EXACT).fit(X, y)
-    other = DualLpRegressor(**EXACT).fit(unit * X, y / unit)
-    np.testing.assert_allclose(other.coef_ * unit * unit, one.coef_, atol=1e-8)
-    assert check_certificate(other, unit * X, y / unit)
-
-
-def test_float32_is_close(rng):
-    X, y = regression(rng)
-    X = X.astype(np.float32)
-    reg = DualLpRegressor(**{**EXACT, "tol": 1e-6}).fit(X, y)
-    np.testing.assert_allclose(reg.coef_, np.linalg.lstsq(X.astype(float), y)[0], atol=1e-5)
-    assert check_certificate(reg, X, y, exact=True)
+    X = X.astype(dtype)
+    least, loose = np.linalg.lstsq(X.astype(float), y)[0], 1e-8 if dtype is float else 1e-5
+    reg = DualLpRegressor(**{**EXACT, "tol": 1e-10 if dtype is float else 1e-6})
+    reg.fit(X * dtype(unit), y / unit)
+    np.testing.assert_allclose(reg.coef_ * unit * unit, least, atol=loose)
+    assert check_certificate(reg, X * dtype(unit), y / unit, exact=dtype is np.float32)
 
 
 def test_the_history_is_of_the_best(rng, capsys):
@@ -507,12 +487,9 @@ def test_bad_bounds_are_refused(bounds, match):
 def test_pipelines_searches_and_routed_bounds(rng):
     X, y = regression(rng, n=60, d=5, noise=0.1)
     model = make_pipeline(StandardScaler(), DualLpRegressor(random_state=0, epsilon=0.1))
-    grid = {"duallpregressor__C": [0.1, 1.0]}
-    search = GridSearchCV(model, grid).fit(X, y)
+    search = GridSearchCV(model, {"duallpregressor__C": [0.1, 1.0]}).fit(X, y)
     assert search.score(X, y) > 0.9
     assert check_certificate(search, X, y)
-    again = pickle.loads(pickle.dumps(search))
-    np.testing.assert_array_equal(again.predict(X), search.predict(X))
     bounds = np.stack([y - 0.1, y + 0.1], axis=1)
     with config_context(enable_metadata_routing=True):
         reg = DualLpRegressor(C=1.0, random_state=0).set_fit_request(bounds=True)

@@ -73,7 +73,7 @@ def test_the_best_of_all_rounds_is_kept():
     np.testing.assert_array_equal(outcome.progress.fallback.vector.image, last.image)
 
 
-def test_a_fit_that_goes_on_counts_from_where_it_ended():
+def test_a_fit_that_goes_on_ends_as_one_longer_fit():
     data = problem()
     whole = play(SCRIPT, data, ENDLESS).progress
     first = play(SCRIPT, data, replace(ENDLESS, max_iter=2)).progress
@@ -81,32 +81,26 @@ def test_a_fit_that_goes_on_counts_from_where_it_ended():
     data.work.passes += 100  # those between two fits are of neither
     second = play(SCRIPT, data, ENDLESS, resume=first).progress
     assert vars(first) == vars(before)
-    assert [line[:2] + line[3:] for line in second.history] == [
-        line[:2] + line[3:] for line in whole.history
-    ]
-    passes = np.array([line.n_passes for line in second.history])
-    assert np.all(np.diff(passes) >= 2.0)
-    assert passes[-1] < 100.0
-    seconds = np.array([line.seconds for line in second.history])
-    assert np.all(np.diff(seconds) >= 0.0)
+    for ours, theirs in zip(second.history, whole.history, strict=True):
+        assert ours[:2] + ours[3:] == theirs[:2] + theirs[3:]
+    assert second.history[-1].n_passes < 100.0
+    seconds = [line.seconds for line in second.history]
+    assert seconds == sorted(seconds)
     assert second.seconds == seconds[-1] > first.seconds > 0.0
 
 
 def test_bounds_are_confirmed_anew_in_each_round():
     """A fit that reached its goal goes on to a smaller gap, and publishes what it finds then."""
-    data, stopping = problem(), Stopping(tol=0.5, max_iter=5)
-    first = play(SCRIPT, data, stopping)
-    assert (first.status, first.progress.n_iter) == ("certified", 2)
-    second = play(SCRIPT, data, replace(stopping, tol=0.3), resume=first.progress)
-    assert (second.status, second.progress.n_iter) == ("certified", 4)
-    np.testing.assert_allclose(first.progress.confirmed.lower, 0.5)
-    np.testing.assert_allclose(second.progress.confirmed.lower, 0.6)
-    short = replace(stopping, tol=0.01, max_iter=4)
-    third = play(SCRIPT, data, short, resume=first.progress)
-    assert third.status == "max_iter"
-    np.testing.assert_allclose(third.progress.confirmed.lower, 0.6)
-    again = play(SCRIPT, data, stopping, resume=second.progress)
-    assert (again.status, again.progress.n_iter) == ("certified", 4)
+    data, first = problem(), None
+    for tol, max_iter, ended, lower in (
+        (0.5, 5, ("certified", 2), 0.5),
+        (0.3, 5, ("certified", 4), 0.6),
+        (0.01, 4, ("max_iter", 4), 0.6),
+    ):
+        found = play(SCRIPT, data, Stopping(tol=tol, max_iter=max_iter), resume=first)
+        assert (found.status, found.progress.n_iter) == ended
+        np.testing.assert_allclose(found.progress.confirmed.lower, lower)
+        first = first or found.progress
 
 
 def test_promises_that_fail_are_looked_at_again_after_a_tenth_more_rounds(monkeypatch):
@@ -136,14 +130,6 @@ def test_a_promise_that_failed_keeps_nothing_better_out():
     script = BoastsOnce((0.0, 0.45, 0.6), (1.0, 0.75, 0.75))
     outcome = play(script, problem(), Stopping(tol=0.25, max_iter=50))
     assert (outcome.status, outcome.progress.n_iter) == ("certified", 2)
-
-
-def test_a_step_of_many_rounds_that_is_cut_short_is_played_again():
-    script = replace(SCRIPT, at_once=3)
-    short = play(script, problem(), replace(ENDLESS, max_iter=4)).progress
-    assert (short.n_iter, short.state, short.begun.n_iter, short.begun.state) == (4, 2, 3, 1)
-    full = play(script, problem(), replace(ENDLESS, max_iter=6), resume=short.begun).progress
-    assert (full.n_iter, full.state, full.begun) == (6, 2, None)
 
 
 def test_a_step_that_changes_nothing_ends_a_fit():
@@ -181,23 +167,13 @@ def test_another_problem_is_told_from_the_same():
             assert progress.is_of(second) == (i == j)
 
 
-def test_other_data_is_told_from_the_same():
-    """By the image of the proof."""
-    data = problem()
-    q = proof(data, 0.8)
-    progress = Progress(None, proof=Candidate(q, q.mass))
-    rows = make_rows(np.array([1, 0]), 2, balanced=False)
-    other = LinearAdapter(np.array([[1.0, 0.0], [1e-6, -1.0]]), rows)
-    assert progress.agrees_with(data)
-    assert not progress.agrees_with(other)
-
-
 def confirmed(lower, upper, *, separates=True, refuted=False):
     return SimpleNamespace(lower=lower, upper=upper, separates=separates, refuted=refuted)
 
 
 STATUSES = [
-    # goal, C, lower, upper, what else is known, status
+    # goal, C, lower, upper, what else is known, status; but for the first, tol is a tenth
+    ("gap, tol 0", np.inf, 1.0, 1.0, {}, None),
     ("gap", np.inf, 0.9, 1.0, {}, "certified"),
     ("gap", np.inf, 0.8, 1.0, {}, None),
     ("gap", 1.0, 0.9, 1.0, {"separates": False}, "certified"),
@@ -218,7 +194,8 @@ STATUSES = [
 def test_each_status_has_its_proof(goal, C, lower, upper, known, status):
     data = problem(C)
     found = confirmed(lower, upper, **known)
-    stopping = Stopping(goal, tol=0.1 + 1e-9, negligible=1e-6)
+    goal, _, zero = goal.partition(", ")
+    stopping = Stopping(goal, tol=0.0 if zero else 0.1 + 1e-9, negligible=1e-6)
     assert stopping.confirmed(data, Progress(None), found) == status
     if known.get("separates", True):
         promised = Progress(None, lower=lower, upper=upper)
@@ -235,11 +212,6 @@ def test_a_small_bound_ends_a_fit_with_a_proof_or_at_its_end():
     assert stopping.confirmed(data, going, proved) == "no_margin"
     for ended in (replace(going, settled=True), replace(going, n_iter=50)):
         assert stopping.confirmed(data, ended, found) == "no_margin"
-
-
-def test_with_a_tolerance_of_zero_equal_bounds_end_nothing():
-    data = problem()
-    assert Stopping(tol=0.0).confirmed(data, Progress(None), confirmed(1.0, 1.0)) is None
 
 
 def test_a_best_predictor_that_does_not_separate_is_not_the_model():

@@ -286,16 +286,6 @@ def surrounding(rng, d, n=24):
             return X, y, radius
 
 
-def test_theorem_3_the_margin_is_the_largest_ball(rng):
-    """-rho_K, over a fine grid of unit vectors, is the radius of the ball in the hull."""
-    angle = np.linspace(0, 2 * np.pi, 100_001)
-    grid, spacing = np.c_[np.cos(angle), np.sin(angle)], np.pi / 100_000
-    for _ in range(5):
-        X, y, radius = surrounding(rng, 2)
-        rho = (grid @ unit_rows(X, y).T).min(axis=1).max()
-        assert -radius - spacing <= rho <= -radius + 1e-12
-
-
 def distance_to_witnesses(A, q):
     """Least |q - w|_2 over w in the simplex with A'w = 0."""
     stiff = 1e5

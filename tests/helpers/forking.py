@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from helpers.estimators import bits, everything
-from marginsvm.problem import threads
+from marginsvm import _threads as threads
 
 warnings.simplefilter("ignore", ConvergenceWarning)
 warnings.filterwarnings("ignore", "This process", DeprecationWarning)  # of just this

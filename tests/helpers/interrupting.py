@@ -15,7 +15,8 @@ import numpy as np
 
 from helpers.estimators import ENDLESS, ESTIMATORS, fit, make, overlapping, parameters
 from marginsvm import MaxMarginClassifier, check_certificate
-from marginsvm.problem import matrix, threads
+from marginsvm import _threads as threads
+from marginsvm.problem import matrix
 
 RESULTS = ("margin_", "margin_bound_", "n_iter_", "coef_", "dual_coef_", "intercept_")
 
