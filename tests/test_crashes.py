@@ -6,15 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from helpers.estimators import (
-    ESTIMATORS,
-    fit,
-    make,
-    needs_more_digits,
-    overlapping,
-    quiet,
-    separable,
-)
+from helpers.estimators import ESTIMATORS, fit, make, needs_more_digits, overlapping, separable
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
@@ -25,6 +17,7 @@ from marginsvm import (
     MaxMarginOutlierDetector,
     MaxMarginRegressor,
     MomentumMarginClassifier,
+    SmoothedKernelPerceptron,
     audit,
     check_certificate,
     check_separability,
@@ -34,32 +27,28 @@ from marginsvm import (
 from marginsvm._rounding import LpNorm
 from marginsvm.papers.momentum import Momentum
 
-# Rows and columns of zeros that are all stored, as a matrix has them whose entries were set to 0.
-STORED_ZEROS = sp.csr_array((np.zeros(3), [0, 1, 0], [0, 1, 2, 3]), (3, 2))
-ONE_ZERO_ROW = sp.csr_array((np.array([1.0, 2.0, 0.0]), [0, 1, 0], [0, 1, 2, 3]), (3, 2))
+each_form = pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
 
 
-@pytest.mark.parametrize("X", [STORED_ZEROS, ONE_ZERO_ROW], ids=["all", "one row"])
-@pytest.mark.parametrize("cls", ESTIMATORS)
-def test_rows_of_stored_zeros_without_an_intercept(cls, X):
-    model = fit(make(cls, fit_intercept=False, max_iter=20), X, [0, 1, 1])
-    check_certificate(model, X, [0, 1, 1])
-    assert model.separable_ is not True
+@pytest.mark.parametrize("values", [[0.0, 0.0, 0.0], [1.0, 2.0, 0.0]], ids=["all", "one row"])
+def test_rows_of_zeros_that_are_all_stored(values):
+    """As a matrix has them whose entries were set to 0; without an intercept."""
+    X, y = sp.csr_array((np.array(values), [0, 1, 0], [0, 1, 2, 3]), (3, 2)), [0, 1, 1]
+    for cls in ESTIMATORS:
+        model = fit(make(cls, fit_intercept=False, max_iter=20), X, y)
+        check_certificate(model, X, y)
+        assert model.separable_ is not True
+    assert not check_separability(X, y, fit_intercept=False).separable
 
 
-@pytest.mark.parametrize("X", [STORED_ZEROS, ONE_ZERO_ROW], ids=["all", "one row"])
-def test_rows_of_stored_zeros_are_not_separated_without_an_intercept(X):
-    assert not check_separability(X, [0, 1, 1], fit_intercept=False).separable
+# Units.
 
 
-FAR = np.array([[1e24, -1e-45, 1e-14], [1e24, 3e-45, 3e-14]])
-
-
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@each_form
 def test_a_constant_column_in_huge_units(form):
-    with quiet():
-        model = MaxMarginClassifier().fit(form(FAR), [0, 1])
-    check_certificate(model, form(FAR), [0, 1])
+    X, y = form(np.array([[1e24, -1e-45, 1e-14], [1e24, 3e-45, 3e-14]])), [0, 1]
+    model = fit(MaxMarginClassifier(), X, y)
+    check_certificate(model, X, y)
     assert model.margin_ == pytest.approx(1e-14)
 
 
@@ -89,13 +78,13 @@ def test_gamma_of_sparse_features_far_from_zero(kernel):
     """The mean of squares less the square of the mean, of numbers of 1e9, is only rounding."""
     far = np.full(7, 3.3e9)
     X, y = sp.csr_array(np.column_stack([far, far + np.arange(7)])), np.arange(7) % 3
-    model = fit(MaxMarginClassifier(kernel=kernel, C=1.0, max_iter=20), X, y)
-    dense = fit(MaxMarginClassifier(kernel=kernel, C=1.0, max_iter=20), X.toarray(), y)
+    params = {"kernel": kernel, "C": 1.0, "max_iter": 20}
+    model, dense = (fit(MaxMarginClassifier(**params), Z, y) for Z in (X, X.toarray()))
     assert check_certificate(model, X, y)
     assert model._gamma == pytest.approx(dense._gamma, rel=1e-6)
 
 
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@each_form
 @pytest.mark.parametrize("n", [3, 7, 10])
 def test_features_that_are_all_equal_have_no_variance(n, form):
     X, y = form(np.full((n, 2), 0.1)), np.arange(n) % 3
@@ -104,10 +93,16 @@ def test_features_that_are_all_equal_have_no_variance(n, form):
     assert check_certificate(model, X, y)
 
 
-def test_kernels_of_sparse_features_whose_squares_overflow():
-    X = sp.csr_array(np.array([[1e200, 0.0], [0.0, 1e200], [1.0, 1.0]]))
+LARGE = sp.csr_array(np.array([[1e200, 0.0], [0.0, 1e200], [1.0, 1.0]]))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "X"), [("rbf", LARGE), ("poly", np.full((3, 1), 1e20, np.float32))]
+)
+def test_kernels_of_features_whose_powers_overflow(kernel, X):
+    """Squares in float64, cubes in float32."""
     with pytest.raises(ValueError, match="values that are not finite on these examples: scale X"):
-        MaxMarginClassifier(kernel="rbf").fit(X, [0, 1, 1])
+        SmoothedKernelPerceptron(kernel=kernel).fit(X, [0, 1, 1])
 
 
 def test_weights_and_units_whose_product_overflows(rng):
@@ -115,86 +110,78 @@ def test_weights_and_units_whose_product_overflows(rng):
     weight = np.where(np.arange(12) % 3, 1e10, 1.0)
     model = fit(MaxMarginClassifier(), X * 1e150, y, sample_weight=weight)
     assert model.status_ == "no_margin"
+    search = fit(MaxMarginClassifierCV(Cs=3, cv=2), X * 1e150, y, sample_weight=weight)
+    assert search.C_ > 0.0
+
+
+def is_checked_or_refused(model, X, y, too_large, message):
+    """Whether a fit is confirmed, or refused with the message where products are too large."""
+    if too_large:
+        with pytest.raises(ValueError, match=message):
+            model.fit(X, y)
+    else:
+        assert check_certificate(fit(model, X, y), X, y)
 
 
 @pytest.mark.parametrize("unit", [1e-150, 1e-80, 1e80, 1e150])
 @pytest.mark.parametrize("C", [1e-300, 1e-12, 1e12, 1e300])
 def test_the_hinge_loss_in_all_units(unit, C, rng):
     X, y = overlapping(rng, n=20)
+    message = r"C and sample weights times squared norms come to .*hinge"
     model = MaxMarginClassifier(C=C, loss="hinge")
-    if C * unit**2 > 1e90:
-        with pytest.raises(
-            ValueError, match=r"C and sample weights times squared norms come to .*hinge"
-        ):
-            model.fit(X * unit, y)
-    else:
-        fit(model, X * unit, y)
-        assert check_certificate(model, X * unit, y)
-
-
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("cls", ESTIMATORS)
-def test_numbers_that_float32_cannot_divide_by_are_refused(cls, form, rng):
-    X, y = overlapping(rng, n=12)
-    X = form((X * 1e-40).astype(np.float32))
-    with pytest.raises(ValueError, match="float32 cannot be divided: scale X, or pass it as"):
-        make(cls, max_iter=5, fit_intercept=False).fit(X, y)
-    fit(make(cls, max_iter=5, fit_intercept=False), X.astype(np.float64), y)
+    is_checked_or_refused(model, X * unit, y, C * unit**2 > 1e90, message)
 
 
 @pytest.mark.parametrize(("unit", "C"), [(1e150, 1e12), (1e75, 1e12), (1e-150, 1e-300)])
 def test_soft_intervals_in_all_units(unit, C, rng):
     X, y = rng.normal(size=(12, 2)) * unit, rng.integers(0, 3, 12)
     model = DualLpRegressor(C=C, max_iter=20, random_state=0, fit_intercept=False)
-    if C * unit**2 > 1e152:
-        with pytest.raises(ValueError, match=r"soft intervals compute with .* at most: scale X"):
-            model.fit(X, y)
-    else:
-        assert check_certificate(fit(model, X, y), X, y)
+    message = r"soft intervals compute with .* at most: scale X"
+    is_checked_or_refused(model, X, y, C * unit**2 > 1e152, message)
+
+
+@each_form
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_numbers_that_float32_cannot_divide_by_are_refused(cls, form, rng):
+    X, y = overlapping(rng, n=12)
+    X, model = form((X * 1e-40).astype(np.float32)), make(cls, max_iter=5, fit_intercept=False)
+    with pytest.raises(ValueError, match="float32 cannot be divided: scale X, or pass it as"):
+        model.fit(X, y)
+    fit(model, X.astype(np.float64), y)
 
 
 @pytest.mark.parametrize("C", [1e-6, 1.0, 1e6])
 def test_squared_slack_that_is_nothing_beside_the_rows(C):
     """Weights of a soft margin sum to its inverse square, in radii: times rows, they overflow."""
-    rng = np.random.default_rng(0)
-    X = rng.integers(0, 2, (20, 4)) * [1e-71, 1e6, 1e14, 1e129]
+    X = np.random.default_rng(0).integers(0, 2, (20, 4)) * [1e-71, 1e6, 1e14, 1e129]
     y = np.arange(20) % 4
     model = fit(MaxMarginClassifier(C=C, max_iter=20), X, y)
     assert 0.0 < model.margin_ <= model.margin_bound_ < np.inf
     assert check_certificate(model, X, y)
 
 
-def test_weights_and_units_whose_product_overflows_in_a_search(rng):
-    X, y = overlapping(rng, n=12)
-    weight = np.where(np.arange(12) % 3, 1e10, 1.0)
-    search = fit(MaxMarginClassifierCV(Cs=3, cv=2), X * 1e150, y, sample_weight=weight)
-    assert search.C_ > 0.0
-
-
 @pytest.mark.parametrize("p", [1.5, 1.1])
 def test_vectors_whose_squares_vanish_have_no_curvature(p):
-    diagonal, rank_one = LpNorm(p).curvature(np.full(3, 1e-200))
-    assert np.isfinite(diagonal).all()
-    assert np.isfinite(rank_one)
+    assert all(np.isfinite(part).all() for part in LpNorm(p).curvature(np.full(3, 1e-200)))
 
 
 # Numbers that float64 does not hold.
 
 
-INTEGERS = 2**60 + np.arange(8)
-FLOATS = np.linspace(0.0, 1.0, 8)
+LONG = 2**60 + np.arange(8)
+FRAME, HALVES = pd.DataFrame({"id": LONG, "x": LONG / 2.0**60}), np.longdouble(LONG)[:, None] + 0.5
 
 
 @pytest.mark.parametrize(
     "X",
     [
-        INTEGERS[:, None],
-        INTEGERS.astype(np.uint64)[:, None],
-        INTEGERS.astype(object)[:, None],
-        sp.csr_array(INTEGERS[:, None]),
-        [[int(x)] for x in INTEGERS],
-        pd.DataFrame({"id": INTEGERS, "x": FLOATS}),
-        pytest.param(np.longdouble(INTEGERS)[:, None] + 0.5, marks=needs_more_digits),
+        LONG[:, None],
+        LONG.astype(np.uint64)[:, None],
+        LONG.astype(object)[:, None],
+        sp.csr_array(LONG[:, None]),
+        [[int(x)] for x in LONG],
+        FRAME,
+        pytest.param(HALVES, marks=needs_more_digits),
     ],
     ids=["int64", "uint64", "object", "csr", "list", "frame", "longdouble"],
 )
@@ -207,9 +194,9 @@ def test_numbers_that_would_be_rounded_are_refused(X):
 
 
 def test_other_data_that_would_be_rounded_is_refused():
-    X, y = INTEGERS[:, None], np.arange(8) // 4
+    X, y = LONG[:, None], np.arange(8) // 4
     for refused in (
-        lambda: MaxMarginRegressor().fit(FLOATS[:, None], INTEGERS),
+        lambda: MaxMarginRegressor().fit(np.eye(8), LONG),
         lambda: MaxMarginOutlierDetector().fit(X),
         lambda: MomentumMarginClassifier().fit_blocks([(X, y)]),
         lambda: fit_many(MaxMarginClassifier(), X, y[None]),
@@ -217,12 +204,9 @@ def test_other_data_that_would_be_rounded_is_refused():
     ):
         with pytest.raises(ValueError, match="numbers that float64 does not hold"):
             refused()
-
-
-def test_large_numbers_that_float64_holds_are_taken():
-    X = 2**60 + 2**40 * np.arange(8)[:, None]
-    assert fit(MaxMarginClassifier(), X, np.arange(8) // 4).separable_
-    assert check_separability(X.astype(object), np.arange(8) // 4).separable
+    held = 2**60 + 2**40 * np.arange(8)[:, None]
+    assert fit(MaxMarginClassifier(), held, y).separable_
+    assert check_separability(held.astype(object), y).separable
 
 
 @pytest.mark.parametrize("cls", [MaxMarginRegressor, DualLpRegressor])
@@ -243,9 +227,8 @@ def test_the_hinge_loss_is_not_said_to_be_squared(rng):
 def test_an_algorithm_without_a_model_is_told_what_it_lacks(rng):
     class Modest(Momentum):
         def candidates(self, problem, state):
-            yield from (
-                replace(found, fallback=False) for found in super().candidates(problem, state)
-            )
+            for found in super().candidates(problem, state):
+                yield replace(found, fallback=False)
 
     class Estimator(MomentumMarginClassifier):
         def _algorithm(self):
@@ -273,6 +256,14 @@ def test_a_hard_tube_that_none_fits_is_infeasible(seed):
     assert fit(MaxMarginRegressor(C=np.inf, epsilon=0.1), X, y).status_ == "infeasible"
 
 
+@pytest.mark.parametrize(("seed", "unit"), [(0, 1e8), (1, 1e1)])
+def test_a_certified_objective_is_none_below_its_bound(seed, unit):
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((20, 30)), unit * rng.standard_normal(20)
+    reg = fit(MaxMarginRegressor(C=np.inf, epsilon=0.0), X, y)
+    assert reg.status_ != "certified" or reg.objective_ >= reg.objective_bound_
+
+
 @pytest.mark.parametrize("C", [np.inf, 1.0])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_tube_that_just_holds_all_targets_needs_no_predictor(seed, C):
@@ -282,22 +273,14 @@ def test_a_tube_that_just_holds_all_targets_needs_no_predictor(seed, C):
     assert (reg.status_, reg.objective_) == ("certified", 0.0)
 
 
-@pytest.mark.parametrize(("seed", "unit"), [(0, 1e8), (1, 1e1)])
-def test_a_certified_objective_is_none_below_its_bound(seed, unit):
-    rng = np.random.default_rng(seed)
-    X, y = rng.standard_normal((20, 30)), unit * rng.standard_normal(20)
-    reg = fit(MaxMarginRegressor(C=np.inf, epsilon=0.0), X, y)
-    assert reg.status_ != "certified" or reg.objective_ >= reg.objective_bound_
-
-
 def test_targets_of_examples_in_tiny_units(rng):
     X = rng.standard_normal((20, 3))
     reg = fit(MaxMarginRegressor(), 1e-200 * X, X[:, 0])
     assert check_certificate(reg, 1e-200 * X, X[:, 0], exact=True)
 
 
-def test_a_tube_around_all_targets_leaves_a_kernel_no_working_set(rng):
-    X = rng.standard_normal((12, 3))
-    for y in (rng.uniform(-1.0, 1.0, (12, 2)), rng.uniform(-1.0, 1.0, 12)):
-        reg = fit(MaxMarginRegressor(kernel="precomputed", epsilon=30.0), X @ X.T, y)
-        assert (reg.status_, np.max(reg.objective_)) == ("certified", 0.0)
+@pytest.mark.parametrize("shape", [(12, 2), (12,)])
+def test_a_tube_around_all_targets_leaves_a_kernel_no_working_set(shape, rng):
+    X, y = rng.standard_normal((12, 3)), rng.uniform(-1.0, 1.0, shape)
+    reg = fit(MaxMarginRegressor(kernel="precomputed", epsilon=30.0), X @ X.T, y)
+    assert (reg.status_, np.max(reg.objective_)) == ("certified", 0.0)

@@ -460,7 +460,8 @@ class Gram:
             K = np.ones(self.n)
             if not self.products.gaussian:
                 K = self.kernel.of(self.products.examples.squared_norms(LpNorm(), None))
-            return self._as_kept(K, np.arange(self.n), None)
+            with np.errstate(over="ignore"):  # in float32
+                return self.kernel.checked(self._as_kept(K, np.arange(self.n), None))
         blocks = (np.arange(i, min(i + BLOCK, self.n)) for i in range(0, self.n, BLOCK))
         return np.concatenate([np.diagonal(self.values(some, some)) for some in blocks])
 
