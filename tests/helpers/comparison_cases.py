@@ -15,32 +15,26 @@ def pairs_of(family, y, more):
     n = len(y)
     if family == "conditional":
         groups = more["groups"]
-        return [
-            (i, j)
-            for i in range(n)
-            for j in range(n)
-            if groups[i] == groups[j] and y[i] == 1 and y[j] == 0
-        ]
-    strata, entry = more.get("strata", [0] * n), more.get("entry", [-np.inf] * n)
-    return [
-        (i, j)
-        for i in range(n)
-        for j in range(n)
-        if y[i][1] == 1 and i != j and strata[i] == strata[j] and entry[j] < y[i][0] <= y[j][0]
-    ]
 
+        def wins(i, j):
+            return groups[i] == groups[j] and y[i] == 1 and y[j] == 0
 
-def conditions_of_pairs(X, pairs):
-    X = [[Fraction(v) for v in map(float, x)] for x in X]
-    rows = [[a - b for a, b in zip(X[i], X[j], strict=True)] for i, j in pairs]
-    return [(row, False, i, j) for row, (i, j) in zip(rows, pairs, strict=True)]
+    else:
+        strata, entry = more.get("strata", [0] * n), more.get("entry", [-np.inf] * n)
+
+        def wins(i, j):
+            at_risk = entry[j] < y[i][0] <= y[j][0]
+            return y[i][1] == 1 and i != j and strata[i] == strata[j] and at_risk
+
+    return [(i, j) for i in range(n) for j in range(n) if wins(i, j)]
 
 
 def expected(X, pairs):
     """Kind, separated pairs and statuses."""
-    if not pairs:
-        return "overlap", [], ["not identified"] * len(X[0])
-    return truth_of(conditions_of_pairs(X, pairs))
+    X = [[*map(Fraction, x)] for x in X]
+    rows = [[a - b for a, b in zip(X[i], X[j], strict=True)] for i, j in pairs]
+    of_pairs = [(row, False, i, j) for row, (i, j) in zip(rows, pairs, strict=True)]
+    return truth_of(of_pairs) if pairs else ("overlap", [], ["not identified"] * len(X[0]))
 
 
 ALL = ["cox", "conditional"]

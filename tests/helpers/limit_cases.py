@@ -87,8 +87,8 @@ def of_rows(report, family, X, y, rest, offset=0.0):
     return Case(report, path, at_places(limit, np.append(0, 1 + columns), 1 + X.shape[1]), rest)
 
 
-def dummies(seed):
-    """Dummies of groups, some of which have one outcome, beside a feature of integers."""
+def of_groups(seed, form=np.asarray):
+    """Binomial, trials and Poisson: dummies of groups, some of which have one outcome."""
     rng = np.random.default_rng(seed)
     n, groups = 150, int(rng.integers(3, 6))
     group = rng.integers(0, groups, n)
@@ -98,18 +98,12 @@ def dummies(seed):
     some[rng.integers(groups)] = False
     family = ["binomial", "trials", "poisson"][seed % 3]
     if family == "poisson":
-        y = rng.poisson(np.exp(score)) * ~some[group]
+        y = given = rng.poisson(np.exp(score)) * ~some[group]
     else:
         trials = rng.integers(1, 4, n) if family == "trials" else np.ones(n, int)
-        success = rng.binomial(trials, 1 / (1 + np.exp(-score))) * ~some[group]
+        success = rng.binomial(trials, expit(score)) * ~some[group]
         y = np.column_stack([success, trials - success])
-    return X.astype(float), y, family
-
-
-def of_groups(seed, form=np.asarray):
-    """Binomial, trials and Poisson: dummies of groups, some of which have one outcome."""
-    X, y, family = dummies(seed)
-    given = y[:, 0] if family == "binomial" else y
+        given = success if family == "binomial" else y
     report = check_separability(form(X), given, family="poisson" if family == "poisson" else None)
     return of_rows(report, family, X, y, report.remainder(form(X)))
 
@@ -144,8 +138,8 @@ def ordinal(X, lower, upper, k, ridge):
     return begin + maximum(slope, len(begin), ridge)
 
 
-def categories(seed):
-    """Dummies of groups, some of which end in the last category or never in the first."""
+def of_categories(seed):
+    """Ordinal: dummies of groups, some of which end in the last category or never in the first."""
     rng = np.random.default_rng(seed)
     n, k = 150, 3 + seed % 2
     group = rng.integers(0, 4, n)
@@ -154,12 +148,6 @@ def categories(seed):
     y = np.digitize(score, np.arange(k - 1) - 0.8)
     y = np.where(group == 2, k - 1, y)
     y = np.where((group == 3) & (seed % 3 > 0), 0, y)
-    return X, y, k
-
-
-def of_categories(seed):
-    """Ordinal."""
-    X, y, k = categories(seed)
     report = check_separability(X, y, family="ordinal")
     rest = report.remainder(X)
     rows, lower, upper, columns = rest
