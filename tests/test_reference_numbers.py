@@ -40,32 +40,31 @@ def test_ten_digits(fit_intercept, low, high):
 
 
 @pytest.mark.slow
-def test_mnist_zero_one(shared_data):
-    z = shared_data("mnist")
-    kept = z["y_train"] <= 1
-    X = z["X_train"].reshape(60000, -1)[kept] / 255.0
-    y = z["y_train"][kept]
-    params = {"fit_intercept": False, "max_iter": 1000}
-    momentum = fit(MomentumMarginClassifier(**params), X, y)
-    assert 0.3607 <= momentum.margin_ <= 0.364146 <= momentum.margin_bound_ <= 0.3661
-    descent = fit(MomentumMarginClassifier(momentum=None, **params), X, y)
-    assert descent.margin_ < 0
-    perceptron = fit(BatchPerceptron(**params), X, y)
-    assert 0.29 < perceptron.margin_ < 0.33
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("kernel", sorted(set(PAIRWISE_KERNEL_FUNCTIONS) - {"sigmoid"}))
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_every_kernel_of_scikit_learn(kernel, dtype):
+@pytest.mark.parametrize(("dtype", "rtol"), [(np.float64, 1e-7), (np.float32, 1e-5)])
+def test_every_kernel_of_scikit_learn(kernel, dtype, rtol):
     X, y = load_digits(return_X_y=True)
     X, y = X[:200].astype(dtype) / 16, y[:200] % 3
     clf = fit(MomentumMarginClassifier(kernel=kernel, max_iter=300), X, y)
     assert clf.score(X, y) > 0.6
-    assert check_certificate(clf, X, y, rtol=1e-5 if dtype == np.float32 else 1e-7)
+    assert check_certificate(clf, X, y, rtol=rtol)
 
 
-# Rounds that were counted by a prototype that shares no code.
+def mnist(shared_data, part, pair):
+    data = shared_data("mnist")
+    y = data[f"y_{part}"]
+    kept = np.isin(y, pair)
+    return data[f"X_{part}"].reshape(len(y), -1)[kept].astype(float), y[kept]
+
+
+@pytest.mark.slow
+def test_mnist_zero_one(shared_data):
+    X, y = mnist(shared_data, "train", (0, 1))
+    params = {"fit_intercept": False, "max_iter": 1000}
+    momentum = fit(MomentumMarginClassifier(**params), X / 255.0, y)
+    assert 0.3607 <= momentum.margin_ <= 0.364146 <= momentum.margin_bound_ <= 0.3661
+    assert fit(MomentumMarginClassifier(momentum=None, **params), X / 255.0, y).margin_ < 0
+    assert 0.29 < fit(BatchPerceptron(**params), X / 255.0, y).margin_ < 0.33
 
 
 @pytest.mark.slow
@@ -81,9 +80,8 @@ def test_every_kernel_of_scikit_learn(kernel, dtype):
     ],
 )
 def test_rounds_on_mnist(cls, pair, expected, shared_data):
-    data = shared_data("mnist")
-    chosen = np.isin(data["y_test"], pair)
-    X, y = data["X_test"][chosen].astype(float), data["y_test"][chosen]
+    """As many as a prototype counts that shares no code."""
+    X, y = mnist(shared_data, "test", pair)
     clf = cls(stopping="separation", fit_intercept=False, normalize=True)
     if cls is PerceptronVonNeumann:
         clf.set_params(gamma_outer=2.0)

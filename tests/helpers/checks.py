@@ -32,12 +32,8 @@ def checks(complete, own=(), expected_failures=None):
     for case in mark.args[1]:
         estimator, check = getattr(case, "values", case)
         wanted = id(estimator) in whole or check.func.__name__ in OF_ITS_OWN
-        if wanted and all(map(find_spec, libraries(check.keywords))):
+        # libraries whose arrays it makes
+        named = [v for name, v in check.keywords.items() if "namespace" in name or "_ns_" in name]
+        if wanted and all(find_spec(getattr(v, "xp", v)) for v in named):
             cases.append(case)
     return pytest.mark.parametrize(mark.args[0], cases, **mark.kwargs)
-
-
-def libraries(keywords):
-    """Names of the libraries whose arrays a check makes."""
-    named = (value for name, value in keywords.items() if "namespace" in name or "_ns_" in name)
-    return {getattr(value, "xp", value) for value in named}
