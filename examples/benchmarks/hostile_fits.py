@@ -27,8 +27,7 @@ from sklearn.base import is_outlier_detector, is_regressor
 
 import marginsvm
 from marginsvm import check_certificate
-from marginsvm.certificate.reading import kernel_of
-from marginsvm.problem.kernels import Gram
+from marginsvm.problem.kernels import Gram, kernel_on
 
 FIRST_ORDER = [
     "AcceleratedPerceptron",
@@ -156,7 +155,7 @@ def wrong(estimator, X, y, weight):
         return "" if check or unknown else check.reason
     Z = X if getattr(estimator, "_widens_kernels", False) is False else X.astype(float)
     of = np.ones(X.shape[0]) if weight is None else weight
-    given = Gram(kernel_of(estimator, Z, of), Z).whole().astype(float)
+    given = Gram(kernel_on(estimator, Z, of), Z).whole().astype(float)
     matrices = [0.5 * (given + given.T)]
     if kernel == "rbf":
         matrices.append(by_differences(estimator, Z))
