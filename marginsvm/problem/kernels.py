@@ -360,7 +360,9 @@ class ColumnCache:
         return self.columns[self.slot[i]][:, j if self.order is None else self._place[j]]
 
     def _keep(self, examples: Array, columns: Array) -> None:
-        oldest = np.argsort(self.used[:-1], kind="stable")[: len(examples)]
+        oldest = np.flatnonzero(self._owner < 0)[: len(examples)]
+        if len(oldest) < len(examples):  # not enough places are free
+            oldest = np.argsort(self.used[:-1], kind="stable")[: len(examples)]
         evicted = self._owner[oldest]
         self.slot[evicted[evicted >= 0]] = -1
         self._owner[oldest], self.slot[examples] = examples, oldest

@@ -212,7 +212,7 @@ def wolfe(A: Array, F: Array, g: Array, u: Array) -> tuple[Array, Array, Array]:
             Q = np.linalg.qr(F[S, :-1], mode="complete")[0][:, F.shape[1] - 1 :]
             v = lstsq(Q.T @ A[S], Q.sum(axis=0), lapack_driver="gelsy")[0]
             w = v / max(float(v @ v), 1e-300)
-        f = lstsq(F[S], -(A[S] @ w), lapack_driver="gelsy")[0]
+        f = np.linalg.lstsq(F[S], -(A[S] @ w), rcond=None)[0]
         z, square = A @ w + F @ f, float(w @ w)
         z[S] = np.inf
         worst = int(z.argmin())
