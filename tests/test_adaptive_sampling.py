@@ -393,9 +393,3 @@ def test_order_of_figure_3(shared_data):
     momentum = fit(sampling, K, y).margin_
     theory = fit(sampling.set_params(schedule="theory"), K, y).margin_
     assert theory < perceptron < momentum
-
-
-def test_unknown_schedules_are_named(rng):
-    X, y = separable(rng)
-    with pytest.raises(ValueError, match=r"'momentum'.*'theory'|'theory'.*'momentum'"):
-        AdaptiveSamplingKernelClassifier(schedule="fast").fit(X, y)

@@ -1,7 +1,6 @@
 """The loop, played on a script: vectors whose bounds are known are shown to it round by round."""
 
 from dataclasses import dataclass, replace
-from importlib import import_module
 from types import SimpleNamespace
 
 import numpy as np
@@ -101,22 +100,6 @@ def test_bounds_are_confirmed_anew_in_each_round():
         assert (found.status, found.progress.n_iter) == ended
         np.testing.assert_allclose(found.progress.confirmed.lower, lower)
         first = first or found.progress
-
-
-def test_promises_that_fail_are_looked_at_again_after_a_tenth_more_rounds(monkeypatch):
-    """And after the last round in any case, which may have brought what was promised."""
-    rounds = []
-
-    def counted(algorithm, problem, progress):
-        rounds.append(progress.n_iter)
-        return confirm(algorithm, problem, progress)
-
-    monkeypatch.setattr(import_module("marginsvm.fit"), "confirm", counted)
-    n = 37
-    script = Script((0.5,) * n + (0.7,), (0.75,) * (n + 1), too_much=0.3)
-    outcome = play(script, problem(), Stopping(tol=0.1, max_iter=n))
-    assert rounds == [*range(1, 11), 12, 14, 16, 18, 20, 23, 26, 29, 32, 36, 37]
-    assert (outcome.status, outcome.progress.n_iter) == ("certified", n)
 
 
 class BoastsOnce(Script):

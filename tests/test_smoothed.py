@@ -33,7 +33,6 @@ from marginsvm import (
     VonNeumannClassifier,
 )
 from marginsvm.problem.adapter import GramAdapter, LinearAdapter
-from marginsvm.problem.responses import Euclidean
 from marginsvm.problem.rows import make_rows
 
 
@@ -136,19 +135,6 @@ def test_lemmas_8_and_9(balanced, k, kind, rng):
             return 0.5 * np.sum((q - centre) ** 2) / data.rows.prior
 
         assert excessive_gap(data, at.alpha, at.p, at.mu, at.answer, distance) <= 1e-12
-
-
-def test_projection_is_ramdas(rng):
-    """p_mu^q is the point of the simplex nearest to q - G alpha / mu."""
-    n = 25
-    rows = make_rows(np.arange(n) % 2, 2, balanced=False)
-    for scale in (1e-3, 0.1, 10.0):
-        q, Ga = rng.dirichlet(np.ones(n)), scale * rng.standard_normal(n)
-        p = Euclidean(q).respond(rows, Ga, 1.0 / n).q  # the paper's mu is 1
-        v = q - Ga
-        threshold = (v - p)[p > 0]
-        np.testing.assert_allclose(threshold, threshold[0], atol=1e-12)
-        assert np.all(v[p == 0] <= threshold[0] + 1e-12)
 
 
 @each_hard
@@ -370,16 +356,6 @@ def test_mistakes_and_rounds_of_perceptrons(kind, rng):
         within(clf.n_iter_, 1 / rho**2, f"rounds of {type(clf).__name__}")
     assert all(clf.status_ == "separated" for clf in (batch, *normalized_ones))
     assert min(mistakes, batch.n_iter_, *(clf.n_iter_ for clf in normalized_ones)) > 2
-
-
-@pytest.mark.parametrize("kind", [lopsided, thin])
-def test_mistakes_with_an_intercept(kind, rng):
-    """The same with pairs of rows, one of each class, which are differences of examples."""
-    X, y = kind(rng)
-    clf = fit(KernelPerceptron(max_iter=5000), X, y)
-    bound = (clf.certificate_.radius / best_margin(X, y, fit_intercept=True)) ** 2
-    within(clf.n_mistakes_, bound, "mistakes")
-    assert clf.n_mistakes_ > 10
 
 
 @each_hard
