@@ -44,6 +44,7 @@ FAR_MEAN = 8.0
 # CSR examples are written out for inner products if more than a share of their entries is stored,
 # and they have at most as many entries, zeros included.
 FILLED, WHOLE = 0.03, 2**23
+PART = 4096  # examples whose products are computed at once in extended precision
 
 
 T = TypeVar("T")
@@ -249,21 +250,23 @@ class Design:
         few, X, unit = support_of(V), self.X, float(np.finfo(Extended).eps)
         if not (X.in_memory and X.factor is None and unit < UNIT) or X.foreign:
             return None
-        some: Any = X[few].array if self.sparse else X[few].written_out()
-        if (some.nnz if self.sparse else some.size) * V.shape[1] > EXTENDED_TERMS_OF_ALL:
+        parts = np.array_split(few, len(few) // PART + 1)
+        if sum(X[part].size for part in parts) * V.shape[1] > EXTENDED_TERMS_OF_ALL:
             return None
-        W, x = V[few], some.astype(Extended)
-        late = self.centre
-        if not self.sparse:
-            x, late = (x, None) if late is None else (x - late, None)
-        elif late is not None:  # of features that all of them store
-            early = np.where(X[few].stored(), late, 0.0)
-            x.data, late = x.data - early[x.indices], late - early
-        w, size, total = W.T @ x, abs(W).T @ abs(x), W.sum(axis=0)
-        if late is not None:
-            w = w - np.multiply.outer(total, late)
-            size = size + np.multiply.outer(abs(W).sum(axis=0), abs(late))
-        size = self._with_constant(size, abs(self.constant) * abs(W).sum(axis=0)) / self.radius
+        stored = np.all([X[part].stored() for part in parts], axis=0)
+        centre = np.zeros(X.shape[1]) if self.centre is None else self.centre
+        early = np.where(stored, centre, 0.0)
+        late, total, mass = centre - early, V.sum(axis=0), abs(V).sum(axis=0).astype(FLOAT64)
+        w, size = -np.multiply.outer(total, late), np.multiply.outer(mass, abs(late))
+        for part in parts:
+            W, x = V[part], X[part].array.astype(Extended)
+            if self.sparse:
+                x.data -= early[x.indices]
+            else:
+                x -= early
+            w += W.T @ x
+            size += abs(W.T).astype(FLOAT64) @ abs(x).astype(FLOAT64)
+        size = self._with_constant(size, abs(self.constant) * mass) / self.radius
         w = self._with_constant(w, self.constant * total) / self.radius
         error = unit * (len(few) + V.shape[1] + 8) * size + 2.0 * UNIT * abs(w)
         return w.astype(FLOAT64), error.astype(FLOAT64)
