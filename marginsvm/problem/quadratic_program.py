@@ -62,6 +62,7 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from marginsvm._rounding import LpNorm
 from marginsvm._threads import cached_property
@@ -333,30 +334,34 @@ class QuadraticProgram:
 
     def _balanced_classes(self, alpha: Array, mass: float) -> Array:
         assert self.codes is not None
-        few = slice(0, self.n_intercepts)
+        few, some = slice(0, self.n_intercepts), np.flatnonzero(alpha.any(axis=1))
+        if not len(some):
+            return alpha
+        u, codes, cap = alpha[some], self.codes[some], None if self.cap is None else self.cap[some]
+        ones, ends = np.ones(len(some)), np.arange(len(some) + 1)
+        members = csr_array((ones, codes, ends), (len(some), self.k)).T
         for _ in range(100):
             if self.level:
-                total = alpha.sum()
-                if total <= 0.0:
-                    return alpha
-                alpha *= mass / total
-            if self.cap is not None:
-                alpha *= (self.cap / np.maximum(alpha.sum(axis=1), self.cap))[:, None]
-            off, total = self.coefficients(alpha).sum(axis=0), alpha.sum()
+                u *= mass / u.sum()
+            if cap is not None:
+                u *= (cap / np.maximum(u.sum(axis=1), cap))[:, None]
+            V, total = -u, u.sum()
+            V[np.arange(len(u)), codes] = u.sum(axis=1)
+            off = V.sum(axis=0)
             settled = not self.level or abs(total - mass) <= 1e-12 * mass
             if settled and (not self.intercept or np.abs(off).max() <= 1e-15 * self.k * total):
                 break
             # F' diag(alpha) F: the Laplacian of the graph of classes with edge weights from alpha
-            H = np.zeros((self.k, self.k))
-            np.add.at(H, self.codes, alpha)
+            H = members @ u
             H = np.diag(H.sum(axis=0) + H.sum(axis=1)) - H - H.T
             x = np.zeros(self.k)
             x[few] = np.linalg.lstsq(H[few, few], -off[few], rcond=None)[0]
-            alpha = alpha * np.maximum(1.0 + x[self.codes][:, None] - x, 0.0)
+            u *= np.maximum(1.0 + x[codes][:, None] - x, 0.0)
         if self.level:
-            return alpha * (mass / alpha.sum())
-        if self.cap is not None:
-            alpha *= float((self.cap / np.maximum(alpha.sum(axis=1), self.cap)).min())
+            u *= mass / u.sum()
+        elif cap is not None:
+            u *= float((cap / np.maximum(u.sum(axis=1), cap)).min())
+        alpha[some] = u
         return alpha
 
     def restrict(self, i: Array) -> QuadraticProgram:
