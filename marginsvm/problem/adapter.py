@@ -782,7 +782,7 @@ class GramAdapter(KernelMatrixAdapter):
         constant = gram.constant
         whole = whole or kernel is None
         if kernel is not None and (plan is not None or not whole):
-            size, batch = plan or (cache_size, 32)
+            size, batch = plan or (0.25 * cache_size, 32)  # the solver takes the rest
             size -= getattr(X, "extra_bytes", 0) / 2**20  # of a kernel that prepared its examples
             order = None if plan is None else rows.by_class[0]
             gram.keep_columns(size, batch, rows.n_classes, order)

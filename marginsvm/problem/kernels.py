@@ -94,7 +94,7 @@ class Kernel:
         if self.metric == "rbf":
             return np.exp(np.minimum(G, 0.0, out=G), out=G)
         G += G.dtype.type(self.coef0)
-        base = G.copy() if self.power > 1 else G
+        base = G.copy(order="K") if self.power > 1 else G  # mixed orders take long
         for _ in range(self.power - 1):
             G *= base
         return G

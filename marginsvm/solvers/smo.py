@@ -537,7 +537,8 @@ def smo(progress: Progress, start: Array | None) -> Iterator[None]:
         gap = progress.gap
         if len(new) <= 0.1 * len(work):
             idle = idle + 1 if gap > 0.9 * least and precision <= 1e-3 else 0
-            precision, least = max((0.1 if solved else 1.0) * precision, 1e-9), min(least, gap)
+            less = max(0.1, 0.3 * progress.tol / max(gap, progress.tol)) if solved else 1.0
+            precision, least = max(less * precision, 1e-9), min(least, gap)
         slow = progress.n_iter % 20 == 0 and gap > 0.5 * mark
         mark = gap if progress.n_iter % 20 == 0 else mark
         if reached or slow or idle >= kind.patience or (precision <= 1e-9 and not len(new)):
