@@ -38,7 +38,7 @@ from marginsvm.solvers.systems import Factor, Rows, conjugate_gradients
 
 EPS = float(np.finfo(np.float64).eps)
 FIRST, FIRST_OF_PAIR = 100, 5  # size of the first working set: in total, and per pair of classes
-WIDE = 3000  # with d > n, largest number of rows that all enter the first working set
+FEW, WIDE = 500, 3000  # rows that all enter the first working set; with slack and d > n
 GROWTH, NEAR = 0.2, 0.05  # largest growth per iteration (of the support); rows this near 1 stay
 FOR_NEAREST = 1500  # largest number of rows for nonnegative least squares (less than a second)
 ROOM = 4500  # largest working set: 160 MB
@@ -63,15 +63,16 @@ def active_set(progress: Progress, start: Array | None) -> Iterator[None]:
         progress.dual(start)
         work = np.flatnonzero(progress.alpha)
     width = np.inf if qp.examples.d is None else qp.k * qp.examples.d
-    thin = qp.hard and SINGULAR * width <= len(work)
-    G, passive = None if thin else qp.gram(work, work), np.ones(len(work), bool)
+    G, passive = None, np.ones(len(work), bool)
+    if not (qp.hard and SINGULAR * width <= len(work)):
+        G = qp.gram(work, work)
     while len(work) <= ROOM:
         F = rows.of_f(work)
         solved: Solved | None = None
-        if G is not None and not thin:
+        if G is not None:
             solved = block_pivoting(G, F, target[work], ridge[work], qp.g, passive)
         if solved is None and qp.hard and len(work) <= FOR_NEAREST:
-            thin, solved = True, nearest_point(rows, work, G, F)
+            G, solved = None, nearest_point(rows, work, F)
         if solved is None:
             break
         u, f, w = solved
@@ -91,9 +92,9 @@ def active_set(progress: Progress, start: Array | None) -> Iterator[None]:
         near, values[work] = values[work], np.inf
         new = np.flatnonzero(values < -max(0.5 * progress.tol, LOST) * unit)
         if not len(new):
-            if thin or not qp.hard:
+            if G is None or not qp.hard:
                 break
-            thin = True
+            G = None
             continue
         most = max(least, int(GROWTH * np.count_nonzero(u)))
         if len(new) > most:
@@ -111,13 +112,13 @@ def active_set(progress: Progress, start: Array | None) -> Iterator[None]:
 def first_rows(rows: Rows) -> tuple[Array, int]:
     """First working set: the rows with the smallest margins for w = difference of class means.
 
-    All rows if they are few, or with slack if d > n. Also returns the size aimed at, which is also
-    the number of rows that may always join in an iteration.
+    All rows if they are few. Also returns the size aimed at, which is also the number of rows that
+    may always join in an iteration.
     """
     qp = rows.qp
     least = max(FIRST, FIRST_OF_PAIR * qp.k * (qp.k - 1))
     wide = not qp.hard and (qp.examples.d is None or qp.examples.d > qp.examples.n)
-    if len(rows.ids) <= (WIDE if wide else least):
+    if len(rows.ids) <= (WIDE if wide else max(FEW, least)):
         return rows.ids, least
     q = rows.balanced()
     values = rows.flat(qp.matvec(qp.rmatvec(rows.shaped(q)), np.zeros(qp.n_free)))
@@ -162,7 +163,7 @@ def block_pivoting(
     return None
 
 
-def nearest_point(rows: Rows, work: Array, G: Array | None, F: Array) -> Solved | None:
+def nearest_point(rows: Rows, work: Array, F: Array) -> Solved | None:
     """Solution u, f, w of a hard margin on a few rows; NNLS avoids squares of small numbers."""
     qp, d = rows.qp, rows.qp.examples.d
     if d is not None and qp.k * d <= max(2 * len(work), 200):
@@ -171,9 +172,8 @@ def nearest_point(rows: Rows, work: Array, G: Array | None, F: Array) -> Solved 
         X = (X.toarray() if qp.examples.sparse else X)[at]
         A = (rows.of_scores(work)[:, :, None] * X[:, None, :]).reshape(len(work), -1)
     else:  # coordinates of which these are the inner products
-        G = qp.gram(work, work) if G is None else G
-        factor, order, rank, _ = dpstrf(G, lower=1)
-        A = np.zeros((len(G), max(rank, 1)))
+        factor, order, rank, _ = dpstrf(qp.gram(work, work), lower=1)
+        A = np.zeros((len(work), max(rank, 1)))
         A[order - 1] = np.tril(factor)[:, : A.shape[1]]
     E = np.vstack([A.T, STIFF * F[:, :-1].T, np.ones(len(A))])
     try:
