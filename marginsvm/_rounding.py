@@ -139,6 +139,8 @@ def _is_rounded(value: Any) -> bool:
 
 def exact_inner(a: Array, b: Array, added: float) -> float:
     """``a b + added``, rounded once."""
+    some = np.flatnonzero(a)
+    a, b = a[some], b[some]
     product = a * b
     parts = np.concatenate([product, rounding_of(product, a, b)])
     return fsum([*parts[np.flatnonzero(parts)].tolist(), added])

@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from helpers.plain_examples import PlainExamples
 
+from marginsvm.problem.design import Design
 from marginsvm.problem.kernels import Gram, Kernel
 from marginsvm.problem.quadratic_program import classification, one_class, regression
 from marginsvm.solvers.active_set import active_set, pivoting_by_products
@@ -392,12 +393,12 @@ def test_the_choice_solves_every_program(kind):
 
 
 def test_the_choice_goes_on_with_another_method():
-    """Coordinate descent stalls on long examples with a large C, and others begin at its alpha."""
+    """Coordinate descent stalls on random labels of rank 5, and others begin at its alpha."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 200)) * np.geomspace(1.0, 1e3, 200)
-    y = (X[:, -1] + 1e3 * rng.normal(size=60) > 0).astype(int)
-    qp = classification(SparseExamples(X / 2e4), y, 2, C=1e6, loss="hinge")
+    X = rng.normal(size=(210, 5)) @ rng.normal(size=(5, 400))
+    examples = Design.of(sp.csr_array(X), X.mean(axis=0), radius=np.linalg.norm(X, axis=1).max())
+    qp = classification(examples, rng.integers(0, 2, 210), 2, C=1e4, loss="hinge")
     assert solved(None, qp, max_iter=300).status == "converged"
     assert solved(dual_cd, qp, max_iter=300).status == "stalled"
-    found = solved(None, qp, max_iter=3)
-    assert (found.n_iter, found.status) == (3, "max_iter")
+    found = solved(None, qp, max_iter=5)
+    assert (found.n_iter, found.status) == (5, "max_iter")

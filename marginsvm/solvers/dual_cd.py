@@ -12,7 +12,8 @@ The free intercept is the multiplier of ``s = F'alpha = 0`` in an augmented Lagr
 ``b = lambda + sigma s``: like a feature of value ``sqrt(sigma)`` with an offset. After some epochs
 lambda is set to b, all rows are checked, and both values are computed: P at the best intercept and
 the best scaling of w, D at an alpha with ``F'alpha = 0``. A large sigma shortens the steps, a small
-one needs many updates of lambda.
+one needs many updates of lambda. A check costs several epochs of the few rows that remain active,
+so it comes after a number of steps, not of epochs.
 
 Hard margins are solved with the target 1 and without a constraint on the sum of alpha; the values
 are those of the game.
@@ -43,15 +44,19 @@ OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
     "fastmath": {"nnan", "nsz", "reassoc", "contract", "arcp"},  # without ninf: infinities are used
 }
-part, loop = parts(forceinline=True, **OPTIONS), compiled(**OPTIONS)
+part, loop = parts(**OPTIONS), compiled(**OPTIONS)
 index = np.uint64  # unsigned: numba needs no test for negative indices
 
 
 @part
 def _dot(data, indices, indptr, i, w):
-    """Inner product of example i with w; dense examples have no indices."""
+    """Inner product of example i with w.
+
+    Dense examples have None for indices: numba then compiles one of both loops only, as a branch
+    between them at run time takes as long as a short row.
+    """
     total = 0.0
-    if len(indices):
+    if indices is not None:
         for t in range(index(indptr[i]), index(indptr[i + 1])):
             total += data[t] * w[index(indices[t])]
     else:
@@ -64,7 +69,7 @@ def _dot(data, indices, indptr, i, w):
 @part
 def _add(data, indices, indptr, i, step, w):
     """Add a multiple of example i to w."""
-    if len(indices):
+    if indices is not None:
         for t in range(index(indptr[i]), index(indptr[i + 1])):
             w[index(indices[t])] += step * data[t]
     else:
@@ -87,14 +92,14 @@ def _shuffle(order, n, seed):
 @loop
 def descend_rows(
     data, indices, indptr, of, sign, target, curvature, ridge, upper, b, sigma,
-    alpha, w, active, seed, epochs, tol,
+    alpha, w, active, seed, most, tol,
 ):  # fmt: skip
     """Epochs over the active rows, with shrinking.
 
     Parameters
     ----------
     data, indices, indptr : ndarray
-        CSR, or dense data and no indices.
+        CSR, or dense data, None and None.
     of, sign, target, ridge, upper : ndarray
         Per row; ``of`` is its example.
     curvature : ndarray
@@ -103,7 +108,8 @@ def descend_rows(
         Intercept, and its derivative in ``sum sign alpha``.
     alpha, w : ndarray
         Changed in place, as are active (an order) and seed.
-    epochs : int
+    most : int
+        Number of steps after which no further epoch begins.
     tol : float
         Largest violation for termination.
 
@@ -113,7 +119,7 @@ def descend_rows(
         The intercept, and the number of coordinate steps.
     """
     m, steps, high, low = len(active), 0, np.inf, -np.inf
-    for _ in range(epochs):
+    while steps < most:
         steps += m
         _shuffle(active, m, seed)
         next_high, next_low, worst, k = 0.0, 0.0, 0.0, 0
@@ -177,7 +183,7 @@ def projected(c, own, q, diagonal, cap, alpha, order):
 @part
 def _class_scores(data, indices, indptr, i, W, scores):
     """Add the inner products of example i with all columns of W."""
-    if len(indices):
+    if indices is not None:
         for t in range(index(indptr[i]), index(indptr[i + 1])):
             x, row = data[t], W[index(indices[t])]
             for c in range(len(scores)):
@@ -192,7 +198,7 @@ def _class_scores(data, indices, indptr, i, W, scores):
 @part
 def _add_to_class(data, indices, indptr, i, step, W, c):
     """Add a multiple of example i to a column of W."""
-    if len(indices):
+    if indices is not None:
         for t in range(index(indptr[i]), index(indptr[i + 1])):
             W[index(indices[t]), c] += step * data[t]
     else:
@@ -204,7 +210,7 @@ def _add_to_class(data, indices, indptr, i, step, W, c):
 def _dot_of_class(data, indices, indptr, i, W, c):
     """Inner product of example i with a column of W."""
     total = 0.0
-    if len(indices):
+    if indices is not None:
         for t in range(index(indptr[i]), index(indptr[i + 1])):
             total += data[t] * W[index(indices[t]), c]
     else:
@@ -226,7 +232,7 @@ def descend_examples(
     Parameters
     ----------
     data, indices, indptr : ndarray
-        CSR, or dense data and no indices.
+        CSR, or dense data, None and None.
     codes, square, ridge, cap : ndarray
         Per example.
     sigma : float
@@ -275,12 +281,12 @@ def descend_examples(
 def dual_cd(progress: Progress, start: Array | None) -> Iterator[None]:
     """Solve a program of examples with features; each iteration ends with a check of all rows."""
     qp = progress.qp
-    X, none = qp.examples.rows(np.arange(qp.examples.n)), np.empty(0, np.int32)
+    X = qp.examples.rows(np.arange(qp.examples.n))
     if sp.issparse(X):
         arrays = X.data, X.indices, X.indptr
         square = np.asarray(X.multiply(X).sum(axis=1)).ravel()
     else:
-        arrays, square = (X.ravel(), none, none), np.einsum("ij,ij->i", X, X)
+        arrays, square = (X.ravel(), None, None), np.einsum("ij,ij->i", X, X)
     alpha = np.zeros(qp.shape) if start is None else start.copy()
     if start is not None and qp.game:  # scaled to margin 1
         alpha /= max(-2.0 * qp.dual(start), 1e-300)
@@ -289,7 +295,7 @@ def dual_cd(progress: Progress, start: Array | None) -> Iterator[None]:
 
 
 def _by_rows(
-    progress: Progress, X: Any, arrays: tuple[Array, ...], square: Array, alpha: Array
+    progress: Progress, X: Any, arrays: tuple[Array | None, ...], square: Array, alpha: Array
 ) -> Iterator[None]:
     """Two classes, and regression."""
     qp, m = progress.qp, len(progress.qp.sign)
@@ -302,25 +308,25 @@ def _by_rows(
     # least sigma: the intercept can change by the width of the margin within the bounds of alpha
     least = 0.05 * float(ridge.mean()) + 1.0 / (0.06 * upper.sum())
     b, sigma, slope, active = 0.0, (0.1 * size + least) * qp.intercept, 1.0, np.arange(m)
-    seed, epochs, mark, gap = np.ones(1, np.uint64), 0.0, 25.0, 0.3
+    seed, passes, mark, gap = np.ones(1, np.uint64), 0.0, 50.0, 1.0
     while True:
         b, steps = descend_rows(
             *arrays, of, qp.sign, target, square[of] + ridge + sigma, ridge, upper, b, sigma,
-            alpha, w, active, seed, 10 + int(0.2 * epochs), 0.1 * slope,
+            alpha, w, active, seed, int((10.0 + 0.3 * passes) * m), 0.03 * slope,
         )  # fmt: skip
-        epochs += steps / m + 2
+        passes += steps / m + 2
         mass = float(alpha.sum()) + 1e-300 if qp.game else 1.0
         z = X @ w
         S = z - w @ mean
-        progress.primal(*_at_best_length(qp, w[None] / mass, S[:, None] / mass))
+        progress.primal(*_at_best_length(qp, w[None] / mass, S[:, None] / mass), settled=True)
         progress.dual(alpha / mass)
         yield
         if progress.ended:
             return
-        if epochs >= mark:  # if doubling the epochs leaves 0.3 of the gap, stop
+        if passes >= mark:  # if doubling the passes leaves 0.3 of the gap, stop
             if progress.gap > 0.3 * gap:
                 return
-            mark, gap = 2.0 * epochs, progress.gap
+            mark, gap = 2.0 * passes, progress.gap
         free = max(1, int(np.count_nonzero((alpha > 0.0) & (alpha < upper))))
         sigma = (size * min(1.0, max(0.05, 30.0 / free)) + least) * qp.intercept
         b += sigma * float(qp.sign @ alpha)
@@ -359,7 +365,7 @@ def _at_best_length(qp: QuadraticProgram, w: Array, S: Array) -> tuple[Array, Ar
 
 
 def _by_examples(
-    progress: Progress, X: Any, arrays: tuple[Array, ...], square: Array, alpha: Array
+    progress: Progress, X: Any, arrays: tuple[Array | None, ...], square: Array, alpha: Array
 ) -> Iterator[None]:
     """Several classes, with Nesterov's momentum if epochs converge slowly.
 
@@ -373,7 +379,7 @@ def _by_examples(
     mean, V = mean_of(qp, X), qp.coefficients(alpha)
     W, excess, b = np.asarray(X.T @ V), V.sum(axis=0), np.zeros(k)
     order, seed, epochs, pace = np.arange(n), np.ones(1, np.uint64), 1, 1
-    before, gap, proved, mark, gap_at_mark = (alpha, b), 1.0, -np.inf, 100, 1.0
+    before, gap, proved, mark, gap_at_mark = (alpha, b), 1.0, -np.inf, 200, 1.0
     while True:
         parts = 4 if squared and pace > 2 else 1
         for _ in range(parts):
@@ -402,7 +408,7 @@ def _by_examples(
         if progress.ended:
             return
         if epochs >= mark:
-            if progress.gap > 0.3 * gap_at_mark:
+            if progress.gap > 0.1 * gap_at_mark:
                 return
             mark, gap_at_mark = 2 * epochs, progress.gap
         pace = 1 if proved < less else pace + (progress.gap > 0.5 * gap)
