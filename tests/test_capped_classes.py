@@ -1,17 +1,15 @@
 """Caps on the weights of examples of many classes: the hinge loss and ``nu``."""
 
-import warnings
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.battery import slow
-from helpers.claiming import changed
+from helpers.claiming import refused
+from helpers.estimators import certified, confirmed, fit
 from helpers.games import imbalance, worst_mean
 from helpers.pairwise import pairwise
 from scipy.optimize import minimize
 from scipy.special import xlogy
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
 from marginsvm import (
@@ -19,39 +17,15 @@ from marginsvm import (
     MaxMarginClassifier,
     MomentumMarginClassifier,
     OptimisticPerceptron,
-    SmoothedKernelPerceptron,
-    check_certificate,
 )
 from marginsvm.extend import softmax
 from marginsvm.problem.rows import make_rows, share_caps
-
-
-def assert_tampering_is_refused(clf, X, y):
-    """The certificate is confirmed; with a larger margin, a smaller bound or other weights, not."""
-    true = clf.certificate_
-    assert check_certificate(clf, X, y)
-    q = true.weights.toarray()
-    heavy = np.argsort(-q.sum(axis=1))[:3]
-    q[heavy] *= 3.0  # above the cap of an example, though no row is above it alone
-    for claim in (
-        changed(true, margin=true.margin * 1.001),
-        changed(true, margin_bound=true.margin_bound * 0.999),
-        changed(true, weights=sp.csr_array(q / q.sum())),
-    ):
-        clf.certificate_ = claim
-        assert not check_certificate(clf, X, y)
 
 
 def data(seed, n=30, k=3, d=2, apart=1.5):
     rng = np.random.default_rng(seed)
     y = np.arange(n) % k
     return rng.standard_normal((n, d)) + apart * rng.standard_normal((k, d))[y], y
-
-
-def fit(clf, X, y, **keywords):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return clf.fit(X, y, **keywords)
 
 
 def worst_values(clf, X, y):
@@ -63,56 +37,29 @@ def worst_values(clf, X, y):
     return F[own] - others.max(axis=1)
 
 
-class Oracle:
-    """The dual by SciPy's SLSQP, with rows written out: it shares no code."""
+def best_mean(X, y, caps, balanced):
+    """The least norm of weighted rows, no example above its cap, by SLSQP: it shares no code."""
+    pairs = [(i, j) for i in range(len(y)) for j in range(y.max() + 1) if j != y[i]]
+    B = np.array([np.eye(y.max() + 1)[y[i]] - np.eye(y.max() + 1)[j] for i, j in pairs])
+    A = np.array([np.outer(b, X[i]).ravel() for b, (i, _) in zip(B, pairs, strict=True)])
+    ones = np.column_stack([np.ones(len(B)), B[:, :-1] if balanced else B[:, :0]])
+    of_example = np.eye(len(y))[[i for i, _ in pairs]]
+    conditions = [
+        {"type": "eq", "fun": lambda q: q @ ones - np.eye(1, ones.shape[1])[0]},
+        {"type": "ineq", "fun": lambda q: caps - q @ of_example},
+    ]
+    for condition, jacobian in zip(conditions, (ones.T, -of_example.T), strict=True):
+        condition["jac"] = lambda q, jacobian=jacobian: jacobian
 
-    def __init__(self, X, y, *, balanced=True):
-        k = int(y.max()) + 1
-        pairs = [(i, j) for i in range(len(y)) for j in range(k) if j != y[i]]
-        A, B = np.zeros((len(pairs), k, X.shape[1])), np.zeros((len(pairs), k))
-        self.of_example = np.zeros((len(y), len(pairs)))
-        for r, (i, j) in enumerate(pairs):
-            A[r, y[i]], A[r, j] = X[i], -X[i]
-            B[r, y[i]], B[r, j] = 1.0, -1.0
-            self.of_example[i, r] = 1.0
-        self.A, self.B = A.reshape(len(pairs), -1), B[:, : k - 1] if balanced else B[:, :0]
+    def objective(q):
+        return 0.5 * np.sum((q @ A) ** 2), A @ (q @ A)
 
-    def _solve(self, objective, caps, conditions):
-        n = self.of_example.shape[1]
-        if self.B.size:
-            conditions.append(
-                {"type": "eq", "fun": lambda q: self.B.T @ q, "jac": lambda q: self.B.T}
-            )
-        below = {
-            "type": "ineq",
-            "fun": lambda q: caps - self.of_example @ q,
-            "jac": lambda q: -self.of_example,
-        }
-        start = np.full(n, min(1.0, caps.min()) / n)
-        options = {"ftol": 1e-15, "maxiter": 1000}
-        return minimize(
-            objective, start, jac=True, bounds=[(0.0, None)] * n,
-            constraints=[below, *conditions], method="SLSQP", options=options,
-        )  # fmt: skip
-
-    def share(self, caps):
-        """The least norm of ``A^T q``."""
-        one = {"type": "eq", "fun": lambda q: q.sum() - 1.0, "jac": np.ones_like}
-
-        def objective(q):
-            v = self.A.T @ q
-            return 0.5 * v @ v, self.A @ v
-
-        return float(np.linalg.norm(self.A.T @ self._solve(objective, caps, [one]).x))
-
-    def priced(self, caps):
-        """The least ``|W|^2 / 2 + sum caps xi``."""
-
-        def objective(u):
-            v = self.A.T @ u
-            return 0.5 * v @ v - u.sum(), self.A @ v - 1.0
-
-        return -float(self._solve(objective, caps, []).fun)
+    start, options = np.full(len(A), 1.0 / len(A)), {"ftol": 1e-15, "maxiter": 1000}
+    bounds = [(0.0, None)] * len(A)
+    found = minimize(
+        objective, start, (), "SLSQP", True, bounds=bounds, constraints=conditions, options=options
+    )
+    return float(np.linalg.norm(found.x @ A))
 
 
 # The response.
@@ -161,10 +108,7 @@ def test_with_a_small_share_it_is_the_softmax():
         rows = make_rows(codes, 4, balanced=balanced)
         margins = rows.margins(rng.standard_normal((60, 4)))
         caps = share_caps(rows, 1e-9)
-        one, other = (
-            softmax.below(caps).respond(rows, margins, 0.2),
-            softmax.respond(rows, margins, 0.2),
-        )
+        one, other = (s.respond(rows, margins, 0.2) for s in (softmax.below(caps), softmax))
         assert np.allclose(one.q, other.q, rtol=1e-9)
         for name in ("offsets", "log_risk", "gradient_mass"):
             assert np.allclose(getattr(one, name), getattr(other, name), rtol=1e-9, atol=1e-12)
@@ -178,71 +122,41 @@ def test_with_a_small_share_it_is_the_softmax():
 def test_fits_bracket_the_best_mean(nu, k, balanced):
     X, y = data(0, n=10 * k, k=k, apart=2.5)
     m = np.random.default_rng(1).integers(1, 3, len(y)).astype(float)
-    best = Oracle(X, y, balanced=balanced).share(m / (nu * m.sum()))
+    best = best_mean(X, y, m / (nu * m.sum()), balanced)
     for cls in (MomentumMarginClassifier, OptimisticPerceptron, AcceleratedPerceptron):
         clf = cls(nu=nu, tol=1e-2, max_iter=300, fit_intercept=balanced)
-        fit(clf, X, y, sample_weight=m)
+        ends = ("certified", *["max_iter"] * (cls is OptimisticPerceptron))
+        certified(clf, X, y, m, ends=ends, exact=True)
         assert clf.margin_ <= best * (1 + 1e-6)
         assert clf.margin_bound_ >= best * (1 - 1e-6)
         own = worst_mean(worst_values(clf, X, y), nu, m) / np.linalg.norm(clf.coef_)
         assert np.isclose(clf.margin_, own, rtol=1e-8)
-        assert check_certificate(clf, X, y, sample_weight=m, exact=True)
-        if cls is not OptimisticPerceptron:
-            assert clf.status_ == "certified"
-
-
-@pytest.mark.slow
-def test_copies_blocks_and_given_kernels():
-    X, y = data(3, n=60, apart=2.5)
-    m = np.random.default_rng(0).integers(0, 4, len(y))
-    clf = MomentumMarginClassifier(nu=0.4, tol=1e-2)
-    of_copies = fit(
-        MomentumMarginClassifier(nu=0.4, tol=1e-2), np.repeat(X, m, axis=0), np.repeat(y, m)
-    )
-    weighted = fit(clf, X, y, sample_weight=m.astype(float))
-    assert np.isclose(of_copies.margin_, weighted.margin_, rtol=1e-8)
-    assert np.allclose(of_copies.coef_, weighted.coef_, rtol=1e-6, atol=1e-9)
-    whole = fit(MomentumMarginClassifier(nu=0.4, tol=1e-2), X, y)
-    blocks = [(X[:25], y[:25]), (X[25:], y[25:])]
-    others = {
-        "blocks": fit_blocks(blocks),
-        "sparse": fit(MomentumMarginClassifier(nu=0.4, tol=1e-2), sp.csr_matrix(X), y),
-        "precomputed": fit(
-            SmoothedKernelPerceptron(nu=0.4, tol=1e-2, kernel="precomputed"), X @ X.T, y
-        ),
-    }
-    for name, other in others.items():
-        assert other.status_ == "certified", name
-        assert other.margin_ <= whole.margin_bound_ * (1 + 1e-6), name
-        assert other.margin_bound_ >= whole.margin_ * (1 - 1e-6), name
-    assert check_certificate(others["blocks"], blocks)
-    assert check_certificate(others["precomputed"], X @ X.T, y)
-
-
-def fit_blocks(blocks):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return MomentumMarginClassifier(nu=0.4, tol=1e-2).fit_blocks(blocks)
 
 
 def test_false_claims_are_refused():
     X, y = data(3, n=60, apart=2.5)
-    clf = fit(MomentumMarginClassifier(nu=0.4, tol=1e-2), X, y)
-    assert_tampering_is_refused(clf, X, y)
+    clf = certified(MomentumMarginClassifier(nu=0.4, tol=1e-2), X, y)
+    refused(clf, "predictor's margin", X, y, margin=clf.margin_ * 1.001)
+    refused(clf, "the weights prove", X, y, margin_bound=clf.margin_bound_ * 0.999)
+    q = clf.certificate_.weights.toarray()
+    q[np.argsort(-q.sum(axis=1))[:3]] *= 3.0  # above the cap of an example, though no row alone is
+    refused(clf, "the weights prove", X, y, weights=sp.csr_array(q / q.sum()))
 
 
 def test_a_share_that_a_large_class_leaves_no_room_for():
-    y = np.r_[np.zeros(14, int), 1, 1, 1, 2, 2, 2]
-    X = np.random.default_rng(0).standard_normal((20, 2))
-    with pytest.raises(
-        ValueError, match=r"all but the largest are 0\.3 of all examples.*nu <= 0\.6,"
-    ):
+    X, y = np.random.default_rng(0).standard_normal((20, 2)), np.repeat([0, 1, 2], [14, 3, 3])
+    message = r"all but the largest are 0\.3 of all examples.*nu <= 0\.6,"
+    with pytest.raises(ValueError, match=message):
         MomentumMarginClassifier(nu=0.61).fit(X, y)
-    clf = fit(MomentumMarginClassifier(nu=0.6, tol=1e-2, max_iter=20), X, y)
-    assert check_certificate(clf, X, y, exact=True)
+    clf = MomentumMarginClassifier(nu=0.6, tol=1e-2, max_iter=20)
+    confirmed(fit(clf, X, y), X, y, exact=True)
 
 
 # The hinge loss of many classes: Crammer and Singer's problem.
+
+
+def hinge(C, **params):
+    return MaxMarginClassifier(loss="hinge", C=C, **params)
 
 
 def objective(clf, X, y, C, weight=1.0):
@@ -252,84 +166,43 @@ def objective(clf, X, y, C, weight=1.0):
 
 @pytest.mark.parametrize("C", [1e-3, 0.1, 10.0, 1e6])
 @pytest.mark.parametrize("k", [3, 5])
-def test_it_is_the_problem_of_crammer_and_singer(k, C):
+@pytest.mark.parametrize("intercept", [False, True])
+def test_it_is_the_problem_of_crammer_and_singer(k, C, intercept, rng):
+    """With weights and an intercept, the best value is that of test_solvers.py."""
     X, y = data(k, n=12 * k, k=k, d=3)
-    clf = fit(MaxMarginClassifier(loss="hinge", C=C, fit_intercept=False), X, y)
-    assert clf.status_ == "certified"
-    own = objective(clf, X, y, C)
+    weight = rng.integers(1, 4, len(y)).astype(float) if intercept else np.ones(len(y))
+    clf = certified(hinge(C, fit_intercept=intercept), X, y, weight, exact=True)
+    own = objective(clf, X, y, C, weight)
     assert np.isclose(clf.margin_, 1.0 / np.sqrt(2.0 * own), rtol=1e-7)
-    peer = LinearSVC(
-        C=C, multi_class="crammer_singer", fit_intercept=False, tol=1e-10, max_iter=10**6
-    )
-    if C <= 10.0:  # beyond, it does not come near
-        best = objective(fit(peer, X, y), X, y, C)
+    if C <= 10.0 and not intercept:  # beyond, LinearSVC does not come near
+        params = {"multi_class": "crammer_singer", "fit_intercept": False}
+        peer = fit(LinearSVC(C=C, tol=1e-10, max_iter=10**6, **params), X, y)
+        best = objective(peer, X, y, C)
         assert own <= best * (1 + 1e-6)
         assert clf.margin_bound_ >= (1 - 1e-9) / np.sqrt(2.0 * best)
-    assert check_certificate(clf, X, y, exact=True)
-
-
-@pytest.mark.parametrize("C", [1e-2, 1.0, 30.0])
-@pytest.mark.parametrize("seed", range(3))
-def test_with_an_intercept_and_weights_it_is_the_dual_s(seed, C):
-    X, y = data(seed, n=24, k=3 + seed % 2)
-    m = np.random.default_rng(seed).integers(1, 4, len(y)).astype(float)
-    clf = fit(MaxMarginClassifier(loss="hinge", C=C), X, y, sample_weight=m)
-    assert clf.status_ == "certified"
-    best = Oracle(X, y).priced(C * m)
-    assert np.isclose(objective(clf, X, y, C, m), best, rtol=1e-5)
-    assert check_certificate(clf, X, y, sample_weight=m, exact=True)
-    copies = fit(
-        MaxMarginClassifier(loss="hinge", C=C),
-        *(np.repeat(a, m.astype(int), axis=0) for a in (X, y)),
-    )
-    assert np.isclose(copies.margin_, clf.margin_, rtol=2e-6)
 
 
 def test_it_goes_on_from_two_classes():
     """Two classes are k = 2 with C / 2: a third class, which is out of reach, costs nothing."""
-    X, y = data(0, n=40, k=2)
-    C = 0.7
-    two = fit(MaxMarginClassifier(loss="hinge", C=2.0 * C), X, y)
+    (X, y), C = data(0, n=40, k=2), 0.7
+    two = hinge(2.0 * C).fit(X, y)
     far = np.column_stack([np.r_[X, [[0.0, 0.0]]], 1e5 * (np.arange(41) == 40)]), np.r_[y, 2]
-    three = fit(MaxMarginClassifier(loss="hinge", C=C), *far)
+    three = fit(hinge(C), *far)
     # w_0 - w_1 is the predictor of two classes; its squared length is twice that of both
     assert np.isclose(objective(three, *far, C), 0.5 * 0.5 / two.margin_**2, rtol=1e-3)
 
 
-def test_kernels_and_forms_of_the_same_data():
+def test_attributes():
     X, y = data(2, n=45)
-    clf = MaxMarginClassifier(loss="hinge", C=0.5)
-    dense = fit(clf, X, y)
-    others = {
-        "sparse": fit(MaxMarginClassifier(loss="hinge", C=0.5), sp.csr_matrix(X), y),
-        "float32": fit(MaxMarginClassifier(loss="hinge", C=0.5), X.astype(np.float32), y),
-        "precomputed": fit(
-            MaxMarginClassifier(loss="hinge", C=0.5, kernel="precomputed"), X @ X.T, y
-        ),
-    }
-    for name, other in others.items():
-        assert other.status_ == "certified", name
-        assert np.isclose(other.margin_, dense.margin_, rtol=3e-6), name
-    of_examples = dense.certificate_.weights.toarray().sum(axis=1)
-    assert np.isclose(dense.nu_, 1.0 / (len(y) * of_examples.max()), rtol=1e-9)
-    rbf = fit(MaxMarginClassifier(loss="hinge", C=0.5, kernel="rbf", gamma=0.5), X, y)
-    assert rbf.status_ == "certified"
-    assert check_certificate(rbf, X, y)
-    assert dense.dual_coef_.shape == (3, len(dense.support_))
-    assert np.allclose(dense.dual_coef_ @ X[dense.support_], dense.coef_, atol=2e-3)
+    clf = hinge(0.5).fit(X, y)
+    of_examples = clf.certificate_.weights.toarray().sum(axis=1)
+    assert np.isclose(clf.nu_, 1.0 / (len(y) * of_examples.max()), rtol=1e-9)
+    assert clf.dual_coef_.shape == (3, len(clf.support_))
+    assert np.allclose(clf.dual_coef_ @ X[clf.support_], clf.coef_, atol=2e-3)
 
 
-def test_the_hinge_loss_of_a_kernel_with_a_large_cost():
-    """Where classes overlap."""
-    X, y = data(0, n=300, d=3, apart=1.0)
-    clf = MaxMarginClassifier(C=1e4, loss="hinge", kernel="rbf")
-    clf.fit(X, y)
-    assert clf.status_ == "certified"
-    assert check_certificate(clf, X, y)
+@pytest.mark.parametrize(("n", "d", "C", "gamma"), [(45, 2, 0.5, 0.5), (300, 3, 1e4, "scale")])
+def test_kernels_of_classes_that_overlap(n, d, C, gamma):
+    X, y = data(0, n=n, d=d, apart=1.0)
+    clf = certified(hinge(C, kernel="rbf", gamma=gamma), X, y)
     assert np.isin(np.flatnonzero(clf.certificate_.weights.sum(axis=1)), clf.support_).all()
-
-
-def test_false_claims_of_the_hinge_loss_are_refused():
-    X, y = data(3, n=60)
-    clf = fit(MaxMarginClassifier(loss="hinge", C=1.0), X, y)
-    assert_tampering_is_refused(clf, X, y)

@@ -3,6 +3,7 @@
 What reads the certificate is listed here once more, by the manual (``docs/certificate.rst``).
 """
 
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -37,6 +38,15 @@ def changed(certificate, **changes):
 def claim(estimator, certificate=None, **changes):
     """Publish a certificate, or the own one with changes."""
     estimator.certificate_ = changed(certificate or estimator.certificate_, **changes)
+
+
+def refused(estimator, words, *data, exact=False, **changes):
+    """Assert that the check refuses a copy with other claims, and says why in these words."""
+    false = copy(estimator)
+    claim(false, **changes)
+    check = check_certificate(false, *data, exact=exact)
+    assert not check
+    assert words in check.reason
 
 
 def other_values(value):

@@ -2,7 +2,7 @@
 
 import inspect
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 
 import marginsvm
-from marginsvm import DualStateMixin
+from marginsvm import DualStateMixin, check_certificate
 from marginsvm._rounding import Extended
 from marginsvm.estimators.dual_state import DualState
 
@@ -71,6 +71,22 @@ def quiet():
 def fit(estimator, *args, **kwargs):
     with quiet():
         return estimator.fit(*args, **kwargs)
+
+
+def confirmed(estimator, *data, exact=False):
+    """What the check finds of a fit: its certificate holds."""
+    check = check_certificate(estimator, *data, exact=exact)
+    assert check, check.reason
+    return check
+
+
+def certified(estimator, *data, ends=("certified",), exact=False):
+    """The estimator, after a fit that ends as it may; only a certified one must not warn."""
+    with nullcontext() if ends == ("certified",) else quiet():
+        estimator.fit(*data)
+    assert estimator.status_ in ends, estimator.certificate_
+    confirmed(estimator, *data, exact=exact)
+    return estimator
 
 
 def separable(rng, n=60, d=5, k=2, margin=0.3):

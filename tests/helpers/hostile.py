@@ -28,6 +28,22 @@ def hostile_problem(seed):
     return X, y, bool(rng.integers(0, 2))
 
 
+def random_examples(rng, sizes, widths):
+    """Examples that may be equal, of rank 1, integers or mostly zeros; and their kind."""
+    n, d = int(rng.choice(sizes)), int(rng.choice(widths))
+    X = rng.standard_normal((n, d))
+    kind = rng.choice(["normal", "duplicates", "integers", "of rank 1", "sparse"])
+    if kind == "duplicates":
+        X = X[rng.integers(0, max(1, n // 3), n)]
+    elif kind == "integers":
+        X = rng.integers(-3, 4, (n, d)).astype(float)
+    elif kind == "of rank 1":
+        X = np.outer(X[:, 0], rng.standard_normal(d))
+    elif kind == "sparse":
+        X[rng.random((n, d)) < 0.7] = 0.0
+    return X, kind
+
+
 def in_units(rng, x):
     unit = rng.choice(UNITS)
     if unit == "power":
