@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from helpers.battery import slow
+from helpers.estimators import confirmed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from joblib import parallel_config
@@ -10,8 +11,14 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import LeaveOneOut, cross_val_score
 
-from marginsvm import MaxMarginClassifier, check_certificate, cross_val_many, fit_many, many
-from marginsvm.certificate.check import RTOL as _FLOAT_RTOL
+from marginsvm import (
+    MaxMarginClassifier,
+    MomentumMarginClassifier,
+    check_certificate,
+    cross_val_many,
+    fit_many,
+    many,
+)
 from marginsvm.solvers.interior_point import stacked
 from marginsvm.solvers.pivoting import pivoted
 
@@ -29,7 +36,7 @@ def examples(n=24, d=40, seed=0, gap=1.0):
 
 
 def layouts():
-    """Name, arguments of fit_many, and X and y of each problem."""
+    """Name, arguments and options of fit_many, and X and y of each problem."""
     X, y = examples()
     rng = np.random.default_rng(1)
     cols = [rng.choice(40, size, replace=False) for size in (30, 35, 30)]
@@ -46,76 +53,56 @@ def layouts():
     yield "float32", (stack.astype(np.float32), y), {}, [(x.astype(np.float32), y) for x in stack]
 
 
-LAYOUTS = {name: rest for name, *rest in layouts()}
-
-
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=["hard", "squared", "hinge", "no intercept"])
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_each_is_what_a_single_fit_is(layout, estimator):
-    given, options, parts = LAYOUTS[layout]
-    fits = fit_many(estimator, *given, **options)
-    assert len(fits) == len(parts)
-    assert not fits.single.any() or (layout == "far" and not estimator.fit_intercept)
-    for i, (X, y) in enumerate(parts):
-        one, single = fits[i], clone(estimator).fit(X, y)
-        check = check_certificate(one, X, y, exact=True)
-        assert check, check.reason
-        assert one.status_ == fits.status[i] == "certified"
-        assert one.gap_ <= 1e-6
-        assert fits.margin[i] == one.margin_ <= single.margin_bound_
-        assert single.margin_ <= one.margin_bound_ == fits.margin_bound[i]
-        assert one.separable_ is single.separable_
-        np.testing.assert_allclose(one.coef_, single.coef_, atol=1e-3 * abs(single.coef_).max())
-        np.testing.assert_array_equal(one.predict(X), single.predict(X))
-        assert set(vars(single)) == set(vars(one))
-
-
 def hostile_problems():
-    """Name, examples of two problems, and the labels of both."""
+    """The same of two problems with the same labels, which may have to be fitted singly."""
     rng, y = np.random.default_rng(3), np.arange(30) % 2
     X = rng.standard_normal((2, 30, 40))
     X[:, y == 1, :3] += 2.0
     constant, contradicted = X.copy(), X.copy()
     constant[:, :, 5:], contradicted[:, 1] = 7.0, X[:, 0]
-    yield "far", X + 1e6, y
-    yield "in small units", 1e-8 * X, y
-    yield "in large units", 1e12 * X, y
-    yield "each feature in its own unit", X * 10.0 ** rng.integers(-8, 12, 40), y
-    yield "one example of a class", X, np.arange(30) == 3
-    yield "constant features", constant, y
-    yield "duplicates", X[:, np.r_[0:16, 0:14]], y
-    yield "a contradiction", contradicted, y
-    yield "one feature", X[:, :, :1], y
-    yield "two examples", X[:, :2], y[:2]
-    yield "zeros", 0.0 * X, y
+    for name, stack, labels in (
+        ("far away", X + 1e6, y),
+        ("in small units", 1e-8 * X, y),
+        ("in large units", 1e12 * X, y),
+        ("each feature in its own unit", X * 10.0 ** rng.integers(-8, 12, 40), y),
+        ("one example of a class", X, np.arange(30) == 3),
+        ("constant features", constant, y),
+        ("duplicates", X[:, np.r_[0:16, 0:14]], y),
+        ("a contradiction", contradicted, y),
+        ("one feature", X[:, :, :1], y),
+        ("two examples", X[:, :2], y[:2]),
+        ("zeros", 0.0 * X, y),
+    ):
+        yield name, (stack, labels), {}, [(x, labels) for x in stack]
 
 
-HOSTILE = {name: rest for name, *rest in hostile_problems()}
+LAYOUTS, HOSTILE = ({n: rest for n, *rest in cases} for cases in (layouts(), hostile_problems()))
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("estimator", [HARD, SQUARED, HINGE], ids=["hard", "squared", "hinge"])
-@pytest.mark.parametrize("case", HOSTILE)
-def test_hostile_problems_contradict_no_single_fit(case, estimator):
-    X, y = HOSTILE[case]
-    fits = fit_many(estimator, X, y)
-    for i, x in enumerate(X):
-        one, single = fits[i], clone(estimator).fit(x, y)
-        assert one.status_ == single.status_
-        assert one.status_ == "certified" or fits.single[i]
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=["hard", "squared", "hinge", "no intercept"])
+@pytest.mark.parametrize("case", LAYOUTS | HOSTILE)
+def test_each_is_what_a_single_fit_is(case, estimator):
+    given, options, parts = (LAYOUTS | HOSTILE)[case]
+    fits = fit_many(estimator, *given, **options)
+    assert len(fits) == len(parts)
+    for i, (X, y) in enumerate(parts):
+        one, single = fits[i], clone(estimator).fit(X, y)
+        confirmed(one, X, y, exact=case in LAYOUTS)
+        assert one.status_ == single.status_ == fits.status[i]
+        assert one.status_ == "certified" or (fits.single[i] and case in HOSTILE)
         assert one.margin_ <= single.margin_bound_
         assert single.margin_ <= one.margin_bound_
         assert {one.separable_, single.separable_} != {True, False}
-        check = check_certificate(one, x, y)
-        assert check, check.reason
-
-
-@pytest.mark.parametrize("estimator", [HARD, SQUARED])
-def test_solutions_are_those_of_single_fits_to_nine_digits(estimator):
-    X, y = examples()
-    fits, single = fit_many(estimator, X[None], y), clone(estimator).set_params(tol=1e-12).fit(X, y)
-    np.testing.assert_allclose(fits[0].coef_, single.coef_, atol=1e-9 * abs(single.coef_).max())
-    np.testing.assert_allclose(fits[0].intercept_, single.intercept_, atol=1e-9)
+        assert (fits.margin[i], fits.margin_bound[i]) == (one.margin_, one.margin_bound_)
+        assert set(vars(single)) == set(vars(one))
+        if case in LAYOUTS:
+            assert one.gap_ <= 1e-6
+            assert not fits.single[i] or (case == "far" and not estimator.fit_intercept)
+            assert one.separable_ is single.separable_
+            atol = 1e-3 * abs(single.coef_).max()
+            np.testing.assert_allclose(one.coef_, single.coef_, atol=atol)
+            np.testing.assert_array_equal(one.predict(X), single.predict(X))
 
 
 def test_what_is_not_separable_is_proved_so():
@@ -123,17 +110,16 @@ def test_what_is_not_separable_is_proved_so():
     with pytest.warns(ConvergenceWarning, match="of 2 fits, not all are certified: 2 no_margin"):
         fits = fit_many(HARD, X, y, rows=[np.arange(24), np.arange(1, 24)])
     assert fits.separable.tolist() == [False, False]
-    assert check_certificate(fits[1], X[1:], y[1:])
+    confirmed(fits[1], X[1:], y[1:])
 
 
 def test_class_weights_are_those_of_each_problem():
     X, y = examples()
     y[:6] = "no"
-    estimator, rows = MaxMarginClassifier(C=0.01, class_weight="balanced"), [np.arange(9), None]
-    rows[1] = np.arange(5, 24)
-    fits = fit_many(estimator, X, y, rows=rows)
-    for i, r in enumerate(rows):
-        assert check_certificate(fits[i], X[r], y[r], exact=True)
+    estimator = MaxMarginClassifier(C=0.01, class_weight="balanced")
+    rows = [np.arange(9), np.arange(5, 24)]
+    for one, r in zip(fit_many(estimator, X, y, rows=rows), rows, strict=True):
+        confirmed(one, X[r], y[r], exact=True)
 
 
 def test_two_of_several_classes_and_their_order():
@@ -210,8 +196,6 @@ def test_errors_say_what_to_do(change, message):
 
 
 def test_other_estimators_are_refused():
-    from marginsvm import MomentumMarginClassifier
-
     with pytest.raises(TypeError, match="MaxMarginClassifier"):
         fit_many(MomentumMarginClassifier(), *examples())
 
@@ -219,31 +203,30 @@ def test_other_estimators_are_refused():
 @pytest.mark.parametrize("estimator", [SQUARED, HINGE, MaxMarginClassifier(C=1e-3)])
 @pytest.mark.parametrize("cv", [None, slow(LeaveOneOut()), [(np.arange(16), np.arange(16, 24))]])
 def test_cross_validation_is_that_of_single_fits(estimator, cv):
+    """Of many columns, and of many labels."""
     X, y = examples(d=12)
     cols = [np.arange(j, j + 6) for j in range(6)]
-    scores = cross_val_many(estimator, X, y, columns=cols, cv=cv)
-    single = [cross_val_score(estimator, X[:, c], y, cv=cv) for c in cols]
-    np.testing.assert_allclose(scores.accuracy, single)
-    assert (scores.margin <= scores.margin_bound).all()
-    assert set(scores.status.ravel().tolist()) == {"certified"}
+    labels = np.array([np.random.default_rng(s).permutation(y) for s in range(4)])
+    for scores, parts in (
+        (cross_val_many(estimator, X, y, columns=cols, cv=cv), [(X[:, c], y) for c in cols]),
+        (cross_val_many(estimator, X, labels, cv=cv), [(X, line) for line in labels]),
+    ):
+        single = [cross_val_score(estimator, *part, cv=cv) for part in parts]
+        np.testing.assert_allclose(scores.accuracy, single)
+        assert (scores.margin <= scores.margin_bound).all()
+        assert set(scores.status.ravel().tolist()) == {"certified"}
 
 
-def test_cross_validation_of_labels_and_of_what_overlaps():
-    X, y = examples(d=3)
-    rng = np.random.default_rng(2)
-    labels = np.array([rng.permutation(y) for _ in range(4)])
+def test_what_overlaps_in_cross_validation_is_told():
     with pytest.warns(ConvergenceWarning, match="no_margin"):
-        hard = cross_val_many(HARD, X, labels, cv=3)
-    assert (hard.accuracy >= 0.0).all()
-    linear = cross_val_many(SQUARED, X, labels, cv=3)
-    single = [cross_val_score(SQUARED, X, line, cv=3) for line in labels]
-    np.testing.assert_allclose(linear.accuracy, single)
+        scores = cross_val_many(HARD, *examples(d=2, gap=0.2), columns=[[0], [0, 1]], cv=3)
+    assert scores.accuracy.shape == (2, 3)
 
 
 def test_a_fold_that_leaves_one_class_is_refused():
-    X, y = examples()
+    parts = np.arange(0, 24, 2), np.arange(1, 24, 2)
     with pytest.raises(ValueError, match="what a fold leaves of one has 1: "):
-        cross_val_many(SQUARED, X, y, cv=[(np.arange(0, 24, 2), np.arange(1, 24, 2))])
+        cross_val_many(SQUARED, *examples(), cv=[parts])
 
 
 # The bounds of fit_many hold in rational arithmetic, whatever weights they are computed from.
@@ -272,8 +255,8 @@ def off_by(solver, noise, seed):
     return solved
 
 
-def fitted(estimator, X, y, noise, seed, monkeypatch):
-    with monkeypatch.context() as patch:
+def fitted(estimator, X, y, noise=0.0, seed=0):
+    with pytest.MonkeyPatch.context() as patch:
         for solver in (pivoted, stacked):
             patch.setattr(many, solver.__name__, off_by(solver, noise, seed))
         return fit_many(estimator.set_params(tol=0.999), X, y)
@@ -293,11 +276,9 @@ def test_bounds_hold_in_rationals(loss, seed, noise, offset, unit, intercept):
     X, y = problems(seed, offset=offset, unit=unit)
     C = {} if loss == "hard" else {"C": LOSSES[loss]["C"] / unit**2}
     options = LOSSES[loss] | C | {"fit_intercept": intercept}
-    with pytest.MonkeyPatch.context() as patch:
-        fits = fitted(MaxMarginClassifier(**options), X, y, noise, seed, patch)
+    fits = fitted(MaxMarginClassifier(**options), X, y, noise, seed)
     for i in np.flatnonzero(~fits.single.astype(bool)):
-        check = check_certificate(fits[i], X[i], y, exact=True)
-        assert check, check.reason
+        check = confirmed(fits[i], X[i], y, exact=True)
         assert 0.0 < fits.margin[i] <= check.margin
         assert check.margin_bound <= fits.margin_bound[i]
     assert not fits.single.all() or offset > 0.0 or noise > 0.0
@@ -307,29 +288,21 @@ def unbalanced(alpha, y, upper):
     return alpha * (1.0 + 0.01 * (y > 0.0))
 
 
+MUTANTS = {
+    "no rounding": {"GAMMA": lambda n: 0.0, "FEW": 0.0},
+    "weights off balance for nothing": {"ORIGINS": 0.0, "balanced": unbalanced},
+    "a margin that is too good": {"FEW": -1e-13},
+}
+
+
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("name", ["UNIT", "SURCHARGE", "TOO_GOOD"])
-def test_bounds_without_their_allowances_are_caught(loss, name, monkeypatch):
-    """Mutants: no rounding at all, weights off balance for nothing, a margin that is too good."""
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_bounds_without_their_allowances_are_caught(loss, mutant, monkeypatch):
     X, y = problems(0, n_problems=60)
-    if name == "UNIT":
-        monkeypatch.setattr(many, "GAMMA", lambda n: 0.0)
-        monkeypatch.setattr(many, "FEW", 0.0)
-    elif name == "SURCHARGE":
-        monkeypatch.setattr(many, "ORIGINS", 0.0)
-        monkeypatch.setattr(many, "balanced", unbalanced)
-    else:
-        monkeypatch.setattr(many, "FEW", -1e-13)
-    fits = fitted(MaxMarginClassifier(**LOSSES[loss]), X, y, 1e-4, 0, monkeypatch)
-    checks = [check_certificate(fits[i], X[i], y, exact=True) for i in range(60)]
-    assert not all(checks)
-
-
-def test_the_smallest_allowance_is_still_seen():
-    """What is allowed for is far below what a check in floats would see."""
-    X, y = problems(1)
-    fits = fit_many(MaxMarginClassifier(C=1.0), X, y)
-    assert fits.gap.max() < 1e-3 * _FLOAT_RTOL
+    for name, value in MUTANTS[mutant].items():
+        monkeypatch.setattr(many, name, value)
+    fits = fitted(MaxMarginClassifier(**LOSSES[loss]), X, y, 1e-4)
+    assert not all(check_certificate(one, x, y, exact=True) for one, x in zip(fits, X, strict=True))
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -375,8 +348,7 @@ def test_weights_off_balance_are_charged_for(monkeypatch):
     """The bound of weights that do not balance is larger by what an intercept could add."""
     X, y = problems(0)
     monkeypatch.setattr(many, "balanced", unbalanced)
-    fits = fitted(MaxMarginClassifier(), X, y, 0.0, 0, monkeypatch)
+    fits = fitted(MaxMarginClassifier(), X, y)
     assert not fits.single.any()
-    for i, fit in enumerate(fits):
-        check = check_certificate(fit, X[i], y, exact=True)
-        assert check, check.reason
+    for one, x in zip(fits, X, strict=True):
+        confirmed(one, x, y, exact=True)
