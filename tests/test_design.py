@@ -165,9 +165,9 @@ def test_distances_have_no_more_than_their_error(spread, offset, form, rng):
     X = rng.standard_normal((40, 10))
     X[:, 0] = X[:, 0] * spread + offset
     X[1::2] = X[::2] + 1e-3 * rng.standard_normal((20, 10))  # so that some distances are small
-    gram = Gram(Kernel("rbf", gamma=1.0), form(X))
-    every = np.arange(40)
-    off = np.abs(gram.gram(every, every) - rbf(X, 1.0)).max()
-    assert off <= gram.error <= 2 * COARSE
-    K = Kernel("rbf", gamma=1.0)(form(X[:5]), form(X))
-    np.testing.assert_allclose(K, rbf(X, 1.0)[:5], rtol=0, atol=1e-10)
+    for gamma in (1e-3, 1.0, 30.0):
+        gram, every, true = Gram(Kernel("rbf", gamma), form(X)), np.arange(40), rbf(X, gamma)
+        for found in (gram.gram(every, every), gram.kernel(form(X), form(X))):
+            assert np.abs(found - true).max() <= gram.error <= 2 * COARSE
+        values = gram.kernel(form(X[:5]), form(X))
+        np.testing.assert_allclose(values, true[:5], rtol=0, atol=1e-10)

@@ -44,7 +44,6 @@ def squares(A, B):
 
 KERNELS = [
     {"kernel": "rbf"},
-    {"kernel": "rbf", "gamma": 0.3},
     {"kernel": "poly", "degree": 2, "coef0": 1.0},
     {"kernel": "poly", "kernel_params": {"degree": 3, "gamma": 0.1}},
     {"kernel": "laplacian"},
@@ -53,7 +52,7 @@ KERNELS = [
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("params", KERNELS, ids=[*"abcdef"])
+@pytest.mark.parametrize("params", KERNELS, ids=str)
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_kernel_classifiers(loss, params, form, rng):
     X, y = overlapping(rng, n=80)
@@ -74,13 +73,10 @@ def test_a_precomputed_kernel(C, rng):
 
 @pytest.mark.parametrize("kernel", ["rbf", "precomputed", "laplacian"])
 def test_a_predictor_that_is_zero(kernel):
-    X, y = np.ones((4, 4)), [0, 1, 0, 1]
-    clf = fit(MomentumMarginClassifier(kernel=kernel, max_iter=5), X, y)
-    found, expected = (
-        clf.to_sklearn().decision_function(np.eye(4)),
-        clf.decision_function(np.eye(4)),
-    )
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    clf = MomentumMarginClassifier(kernel=kernel, max_iter=5)
+    fit(clf, np.ones((4, 4)), [0, 1, 0, 1])
+    found = clf.to_sklearn().decision_function(np.eye(4))
+    np.testing.assert_allclose(found, clf.decision_function(np.eye(4)), rtol=1e-12)
 
 
 def test_it_is_the_predictor_that_svc_finds(rng):
