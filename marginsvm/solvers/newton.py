@@ -43,6 +43,7 @@ from marginsvm.solvers.systems import NewtonSystem, curvature_of_f
 EPS = float(np.finfo(np.float64).eps)
 # Initial rho without another scale (radii squared): the ridge of the squared hinge loss at C = 10.
 RHO = 0.05
+SMOOTH = 1e-11  # ridge of a single score from which on Newton's method needs no rho
 KNOWN = 0.01  # factor of the initial rho of a warm start
 # Rho is multiplied by SMALLER if the last proximal problem took at most FEW_STEPS steps.
 SMALLER, FEW_STEPS, LEAST = 0.2, 2, 1e-13
@@ -129,6 +130,8 @@ def rho_of(qp: QuadraticProgram, narrow: float, unit: float) -> Array:
 
     With upper bounds, rho starts so large that rows whose values differ by one unit are free.
     """
+    if qp.codes is None and np.min(qp.ridge) >= SMOOTH:
+        return np.zeros(())
     upper = qp.upper if qp.cap is None else qp.cap[:, None]
     if np.any(qp.ridge):
         base = RHO * qp.ridge / np.mean(qp.ridge)
@@ -258,22 +261,24 @@ class Loss:
     def _settled(self, m: Array) -> Array:
         """The change of f, by Newton's method."""
         qp, f = self.light, np.zeros(self.qp.n_free)
-        S = np.zeros((qp.examples.n, qp.k))
+        S, least = np.zeros((qp.examples.n, qp.k)), np.inf
         if qp.n_free == 1:
             move = qp.values(S, np.ones(1))
             return f + self.search(m, move, float(qp.g[0]), t=0.0, low=-np.inf)
         for _ in range(SETTLE_STEPS):
             alpha = self.best_response(m)
             force = qp.balance(alpha) - qp.g
-            if np.abs(force).max() <= BALANCED * float(alpha.sum()):
+            size = float(np.abs(force).max())
+            if size <= BALANCED * float(alpha.sum()):
                 break
             H = curvature_of_f(qp, *self.derivative(m, alpha))
             # without free rows, the step is bounded by the largest change of an alpha
             damping = EPS * H.trace() + 1e-12 * float(np.mean(1.0 / self.s))
             df = np.linalg.solve(H + damping * np.eye(len(H)), force)
             move = qp.values(S, df)
-            t = self.search(m, move, float(qp.g @ df))
-            f, m = f + t * df, m + t * move
+            # near the solution, a full step halves the force
+            t = 1.0 if size <= 0.5 * least else self.search(m, move, float(qp.g @ df))
+            f, m, least = f + t * df, m + t * move, min(size, least)
         return f
 
 
