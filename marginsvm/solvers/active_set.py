@@ -39,7 +39,7 @@ from marginsvm.solvers.systems import Factor, Rows, conjugate_gradients
 EPS = float(np.finfo(np.float64).eps)
 FIRST, FIRST_OF_PAIR = 100, 5  # size of the first working set: in total, and per pair of classes
 FEW, WIDE = 500, 3000  # rows that all enter the first working set; with slack and d > n
-GROWTH, NEAR = 0.2, 0.05  # largest growth per iteration (of the support); rows this near 1 stay
+GROWTH, NEAR = 0.2, 0.02  # largest growth per iteration (of the support); rows this near 1 stay
 FOR_NEAREST = 1500  # largest number of rows for nonnegative least squares (less than a second)
 ROOM = 4500  # largest working set: 160 MB
 LOST = 1e-12  # relative rounding error of a margin
@@ -100,7 +100,7 @@ def active_set(progress: Progress, start: Array | None) -> Iterator[None]:
         if len(new) > most:
             new = new[np.argpartition(values[new], most)[:most]]
         stay = np.flatnonzero((u > 0.0) | (near < NEAR * unit))
-        if len(work) <= 2 * len(stay) + len(new):
+        if len(work) <= 1.4 * len(stay) + len(new):
             stay = np.arange(len(work))
         work = np.concatenate([work[stay], new])
         if G is not None:
