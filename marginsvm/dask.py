@@ -7,6 +7,7 @@ gives margins and sums: O(k d) numbers, and k numbers for each example.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from functools import partial
 from itertools import pairwise
 from operator import getitem, itemgetter
@@ -269,8 +270,8 @@ class _Chunks(Blocks):
         if a is None or isinstance(a, np.ndarray):
             return [a if a is None else a[place] for place in self._places]
         if id(a) not in self._sent:  # keep a alive: its id stays unique
-            parts = [self._client.submit(_same, a[place], pure=False) for place in self._places]
-            self._sent[id(a)] = a, parts
+            parts = [a[place] for place in self._places]  # by tasks: lost ones are sent again
+            self._sent[id(a)] = a, self._client.map(copy, parts, pure=False)
         return self._sent[id(a)][1]
 
     def _fetched(self, index: Array) -> Any:
@@ -288,11 +289,6 @@ class _Chunks(Blocks):
 def _each(work: Callable[..., Any], join: Any, chunk: Matrix, *local: Any) -> list[Any]:
     with single_threaded_blas():
         return join(chunk.each(work, *local, join=join))
-
-
-def _same(part: Any) -> Any:
-    """What was sent, as a task, which is done again where a worker is lost."""
-    return part
 
 
 def _ready(client: Any, checked: list[Any], layout: Layout, kept: Array) -> _Chunks:

@@ -81,7 +81,7 @@ class Floats:
 
     def sums(self, table: Array) -> Array:
         """Sums of the columns, each rounded once."""
-        return np.array([fsum(column[np.flatnonzero(column)].tolist()) for column in table.T])
+        return np.array([fsum(memoryview(v[np.flatnonzero(v)])) for v in table.T])
 
     def sqrt(self, x: Any) -> float:
         """Square root; 0 for negative numbers, which are rounding errors."""

@@ -189,7 +189,8 @@ def published(
         v = lowest_values(qp, w, b, FLOATS, (S, M)) - 2.0 * FLOATS.unit * shift.max()
         t = best_multiple(qp, float(norm_of(qp, w, FLOATS, S)), v)
     coef, shift = examples.published(t * w)
-    found = restated(qp, coef, (t * b + origin) - shift, width, origin, (t * S, t * M))
+    known = S, M = t * S, t * M
+    found = restated(qp, coef, (t * b + origin) - shift, width, origin, known)
     return replace(found, multiple=t)
 
 

@@ -275,8 +275,6 @@ class KernelMatrixAdapter(ABC):
     radius : float
         Largest norm of a row in the user's units, ridge included; with an unpenalised intercept, of
         examples about their mean. Everything else here is in units of it.
-    lengths : ndarray of shape (n_examples,)
-        Squared norms of the examples.
     ridge : ndarray of shape rows.shape or None
         Diagonal of the ridge, ``1 / (2 C m)`` for sample weight m, added to squared norms of rows.
     nu, upper : float or None, ndarray of shape (n_examples,) or None
@@ -346,7 +344,7 @@ class KernelMatrixAdapter(ABC):
 
     def _take_units(self, examples: Any, squared: Array, radius: float) -> None:
         self.models = {}  # found in these units
-        self.radius, self.lengths = radius, squared / radius**2
+        self.radius, self._squared = radius, squared
         self.examples = examples.in_units(radius)
 
     def _soften(self, C: float) -> None:
@@ -356,6 +354,11 @@ class KernelMatrixAdapter(ABC):
             weights = np.ones(1) if self.rows.weights is None else self.rows.weights
             ridge = 0.5 / C / self.radius / (weights * self.radius)
             self.ridge = np.broadcast_to(self.rows.per_example(ridge), self.rows.shape)
+
+    @property
+    def lengths(self) -> Array:
+        """Squared norms of the examples."""
+        return self._squared / self.radius**2
 
     # Implemented for features and for kernels.
 

@@ -254,7 +254,7 @@ class QuadraticProgram:
         if self.cap is not None:
             return (self.cap * r.max(axis=1)).sum()
         if np.any(self.ridge):
-            return (r * r / (2 * self.ridge)).sum()
+            return (r * (r / self.ridge)).sum() / 2
         upper = np.broadcast_to(self.upper, r.shape)
         short = r != 0
         return (upper[short] * r[short]).sum()
