@@ -95,41 +95,6 @@ def test_what_has_no_remainder():
     assert columns.tolist() == [0]
 
 
-@pytest.mark.parametrize(
-    ("X", "message"),
-    [
-        ([[0.0], [np.nan], [1.0]], "X contains NaN; leave out the examples"),
-        (
-            [["m"], ["f"], ["m"]],
-            "X holds words, but numbers are needed; give categories as dummies",
-        ),
-        ([[0.0], [np.inf], [1.0]], "infinity"),
-    ],
-)
-@pytest.mark.parametrize("options", [{}, {"family": "poisson"}])
-def test_bad_data_is_named(X, message, options):
-    with pytest.raises(ValueError, match=message) as caught:
-        check_separability(X, [0, 1, 1], **options)
-    assert "MaxMargin" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("y", "options", "message"),
-    [
-        ([0, np.nan, 1], {}, "y contains NaN"),
-        ([0.1, 0.7, 0.2], {}, "Unknown label type: continuous"),
-        ([[0, 1, 1], [1, 1, 0], [1, 0, 0]], {}, "1d array"),
-        ([1, 1, 1], {}, "at least two classes"),
-        ([0, 1, 1], {"sample_weight": [0, 1, 1]}, "at least two classes"),
-        ([0, 1, 1], {"sample_weight": [-1, 1, 1]}, "Negative values"),
-        ([0, 1, 1], {"fit_intercept": "no"}, "'fit_intercept' parameter of check_separability"),
-    ],
-)
-def test_bad_labels_and_parameters_are_named(y, options, message):
-    with pytest.raises(ValueError, match=message):
-        check_separability([[0.0], [1.0], [2.0]], y, **options)
-
-
 def test_what_a_complete_separation_advises():
     text = " ".join(repr(check_separability([[0.0], [1.0], [2.0]], [0, 0, 1])).split())
     assert "Report these as infinite, or penalise the fit (Firth: logistf" in text

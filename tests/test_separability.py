@@ -14,7 +14,7 @@ from helpers.hostile import hostile_problem, truthful
 from helpers.rational import exact_rows, has_solution, is_separable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.datasets import load_iris
 
 from marginsvm import (
     MaxMarginClassifier,
@@ -105,16 +105,6 @@ def test_one_unit_for_all_columns_scales_the_certificate(cls, unit):
     np.testing.assert_allclose(
         scaled.certificate_.weights.toarray(), once.certificate_.weights.toarray(), atol=1e-9
     )
-
-
-@pytest.mark.parametrize("scaled", [False, True])
-def test_breast_cancer_is_separable(scaled):
-    X, y = load_breast_cancer(return_X_y=True)
-    X = (X - X.mean(axis=0)) / X.std(axis=0) if scaled else X
-    answer = check_separability(X, y)
-    assert answer.separable is True
-    assert answer.exact
-    assert check_separability_proof(answer, X, y, exact=True)
 
 
 @pytest.mark.parametrize(("n", "d"), [(5000, 100), (20_000, 9)])

@@ -79,28 +79,19 @@ def test_no_intercept_is_nnls():
 
 
 def least_objective(X, y, signs, C, loss):
-    """By SLSQP (hinge, with slack variables) or L-BFGS-B, in scaled units of the features."""
+    """By SLSQP with slack variables, in scaled units of the features."""
     s, unit, (n, d) = np.where(y == 1, 1.0, -1.0), np.abs(X).max(axis=0), X.shape
-    X, inverse = X / unit, 1.0 / unit**2
-    if loss == "squared_hinge":
-
-        def value(v):
-            missing = np.maximum(1.0 - s * (X @ v[:d] + v[d]), 0.0)
-            slope = -2.0 * C * s * missing
-            gradient = np.append(inverse * v[:d] + X.T @ slope, slope.sum())
-            return 0.5 * inverse @ v[:d] ** 2 + C * missing @ missing, gradient
-
-        ends = [*bounds_of(signs), (None, None)]
-        options = {"maxiter": 20_000, "maxfun": 10**6, "ftol": 1e-15, "gtol": 1e-10}
-        return minimize(
-            value, np.zeros(d + 1), jac=True, method="L-BFGS-B", bounds=ends, options=options
-        ).fun
-    A = np.column_stack([s[:, None] * X, s, np.eye(n)])
+    A = np.column_stack([s[:, None] * X / unit, s, np.eye(n)])
     ends = [*bounds_of(signs), (None, None), *[(0.0, None)] * n]
-    weight = np.concatenate([inverse, np.zeros(1 + n)])
-    linear = np.append(np.zeros(d + 1), np.full(n, C))
+    weight, power = np.append(1.0 / unit**2, np.zeros(1 + n)), 1 if loss == "hinge" else 2
+
+    def value(v):
+        slack, slope = v[d + 1 :], weight * v
+        slope[d + 1 :] = C * power * slack ** (power - 1)
+        return 0.5 * weight @ v**2 + C * (slack**power).sum(), slope
+
     found = minimize(
-        lambda v: (0.5 * weight @ v**2 + linear @ v, weight * v + linear),
+        value,
         np.concatenate([np.zeros(d + 1), np.ones(n)]),
         jac=True,
         method="SLSQP",

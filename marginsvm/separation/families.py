@@ -1,12 +1,9 @@
 """The families of regressions: their arguments, and the rows of their recession cones.
 
 The recession cone holds the directions w in which the likelihood does not decrease. A row a stands
-for ``a w >= 0`` or, for an equality, ``a w = 0``. All rows are signed sums of examples, in blocks
-of columns,
-
-    A = [T, S_1 (1, X), ..., S_k (1, X)],
-
-with sparse S of -1, 0 and 1, and T for thresholds: the same function of floats and of integers.
+for ``a w >= 0`` or, for an equality, ``a w = 0``. All rows compare two points, ``a = z_p - z_m``: a
+point is an example in the columns of one class, a threshold, or zero. So rows are the same function
+of floats and of integers.
 
 =================  ================================================================================
 family             rows of an example x = (1, features)
@@ -22,7 +19,7 @@ negative_binomial
 cox                ``x_i - x_j`` for an event of i at which j is at risk (Breslow's ties, and
                    Efron's); by transitivity, few of these imply all (``Cox.pairs``)
 conditional        ``x_i - x_j`` for i chosen and j not, in each group
-pairs              a graph (``Met``)
+pairs              items, winner - loser: a graph (``of_graph``)
 =================  ================================================================================
 
 Examples without trials or of weight 0 have no rows. Offsets have no influence.
@@ -30,14 +27,14 @@ Examples without trials or of weight 0 have no rows. Offsets have no influence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import breadth_first_order, connected_components
+from scipy.sparse.csgraph import connected_components
 from sklearn.utils import assert_all_finite, check_array, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _get_feature_names
@@ -124,16 +121,6 @@ def kind_of(separated: Array) -> str:
     return OVERLAP if not separated.any() else COMPLETE if separated.all() else QUASI
 
 
-def completed(separated: Array, rows: Array) -> Array:
-    """A table in which entries without a row are true where all rows of the example are."""
-    every = rows.any(axis=1, keepdims=True) & (separated >= rows)
-    return np.asarray(separated | np.all(every, axis=1, keepdims=True))
-
-
-class TooLargeError(Exception):
-    """Too many rows."""
-
-
 # ---- examples, numbers, rows
 
 
@@ -197,29 +184,22 @@ def dense(A: Any) -> Array:
     return np.asarray(A.toarray() if sp.issparse(A) else A)
 
 
-def signs_of(at: Array, sign: Array, n: int) -> sp.csr_array:
-    """Signed examples as rows: one non-zero of n each, none where the sign is 0."""
-    indptr = np.append(0, np.cumsum(sign != 0))
-    some = sign != 0
-    return sp.csr_array((sign[some].astype(np.int64), at[some], indptr), shape=(len(sign), n))
-
-
 @dataclass
 class Design:
-    """The rows of a regression.
+    """The rows of a regression, ``z_plus - z_minus``.
 
     Attributes
     ----------
     data : Data
-    select : list of csr_array of int, shape (n_rows, n_examples)
-        S, one for each block.
+    X : ndarray or csr_array of shape (n_points, n_columns / n_blocks)
+        Of examples and thresholds; the intercept is a feature.
+    plus, minus : ndarray of int, shape (n_rows,)
+        Points: ``i * n_blocks + b`` for row i of X in block b of the columns; -1 for zero.
     equality : ndarray of bool, shape (n_rows,)
     at, column : ndarray of int, shape (n_rows,)
         Position of each row in the report's tables: index of its example, and column.
     names : list of str
         Of the columns.
-    fixed : csr_array of int, shape (n_rows, n_fixed)
-        T.
     is_whole, unit, rounded
         Whether X is in integers; the factors of its columns; and which columns were rounded (all,
         if X is too large).
@@ -228,99 +208,71 @@ class Design:
     """
 
     data: Data
-    select: list[Any]
+    X: Any
+    plus: Array
+    minus: Array
     equality: Array
     at: Array
     column: Array
     names: list[str]
-    fixed: Any = None
     span: tuple[Array, ...] = ()
 
     def __post_init__(self) -> None:
-        self.shape = len(self.equality), len(self.names)
+        n, d = self.X.shape
+        self.shape, self.blocks = (len(self.at), len(self.names)), len(self.names) // d
         self.example = self.data.example[self.at]
-        if self.fixed is None:
-            self.fixed = sp.csr_array((self.shape[0], 0), dtype=np.int64)
-        X, d = self.data.X, self.data.X.shape[1]
-        printed = as_printed(X) if X.shape[0] * d <= EXACT else None
+        printed = as_printed(self.X) if n * d <= EXACT else None
         self.is_whole = printed is not None
-        self.X, unit, rounded = printed or (X, np.ones(d), np.ones(d, bool))
-        self.unit, self.rounded = self._of_columns(unit, 1.0), self._of_columns(rounded, False)
-
-    @cached_property
-    def is_sparse(self) -> bool:
-        """Whether rows in floats are sparse: X is, or most of their blocks are empty."""
-        used = self.fixed.nnz + (self.X.shape[1] + 1) * sum(S.nnz for S in self.select)
-        return sp.issparse(self.X) or self.shape[0] * self.shape[1] > _SPARSE * used
+        self.X, unit, rounded = printed or (self.X, np.ones(d), np.ones(d, bool))
+        self.unit, self.rounded = np.tile(unit, self.blocks), np.tile(rounded, self.blocks)
+        used = np.count_nonzero([self.plus >= 0, self.minus >= 0])
+        if self.shape[0] * self.blocks > _SPARSE * used:  # most blocks are empty
+            self.X = sp.csr_array(self.X)
 
     def rows(self, at: Array) -> Any:
         """Rows in floats."""
-        parts = self._parts(at, lambda used: self.X[used])
-        if self.is_sparse:
-            return sp.csr_array(sp.hstack(parts, format="csr"), dtype=float)
-        return np.hstack([dense(part) for part in parts]).astype(float, copy=False)
+        return self._points(self.X, self.plus[at]) - self._points(self.X, self.minus[at])
 
     def integers(self, at: Array) -> Array:
         """Rows in integers."""
-
-        def whole(used: Array) -> Array:
-            X = dense(self.X[used])
-            if np.abs(X).max(initial=0.0) < 2.0**61:
-                return X.astype(np.int64)
-            return np.array([[int(v) for v in x] for x in X.tolist()], object).reshape(X.shape)
-
-        return np.hstack([dense(part) for part in self._parts(at, whole)])
+        plus, minus = (self._points(self._whole, ends[at]) for ends in (self.plus, self.minus))
+        return np.asarray(plus - minus)
 
     def errors(self, at: Array) -> Array:
         """Bounds on the error of rows in floats relative to those of X as printed."""
-        sizes = self._parts(at, lambda used: abs(self.X[used]), abs)
-        return 2.0**-49 * (np.hstack([dense(part) for part in sizes]) + 2.0**-9 * self.reach)
+        plus, minus = (abs(self._points(self.X, ends[at])) for ends in (self.plus, self.minus))
+        return 2.0**-49 * (dense(plus + minus) + 2.0**-9 * self.reach)
 
-    def _parts(
-        self, at: Array, examples: Callable[[Array], Any], sign: Any = sp.csr_array
-    ) -> list[Any]:
-        parts = [sign(self.fixed[at])]
-        for S in self.select:
-            some = sign(S[at])
-            used = np.unique(some.indices)
-            if self.data.intercept:
-                parts.append(sp.csr_array(some.sum(axis=1)[:, None]))
-            parts.append(_times(some[:, used], examples(used)))
-        return parts
+    def _points(self, X: Any, at: Array) -> Any:
+        (example, block), some, d = np.divmod(at, self.blocks), at >= 0, X.shape[1]
+        if sp.issparse(X):
+            x, shape = X[example], (len(at), self.shape[1])
+            size = np.diff(x.indptr)
+            columns = x.indices + np.repeat(block * d, size)
+            return sp.csr_array((x.data * np.repeat(some, size), columns, x.indptr), shape)
+        out = np.zeros((len(at), self.blocks, d), X.dtype)
+        out[some, block[some]] = X[example[some]]
+        return out.reshape(len(at), self.shape[1])
+
+    @cached_property
+    def _whole(self) -> Array:
+        """X in integers."""
+        X = dense(self.X)
+        if np.abs(X).max(initial=0.0) < 2.0**61:
+            return X.astype(np.int64)
+        return np.array([[int(v) for v in x] for x in X.tolist()], object).reshape(X.shape)
 
     @cached_property
     def reach(self) -> Array:
         """The largest absolute value of the examples in each column, 1 for zeros."""
         top = np.maximum(dense(self.X.max(axis=0)), -dense(self.X.min(axis=0))).ravel()
-        return self._of_columns(np.where(top > 0, top, 1.0), 1.0)
-
-    def _of_columns(self, values: Array, one: Any) -> Array:
-        block = np.append(np.full(int(self.data.intercept), one), values)
-        return np.concatenate([np.full(self.fixed.shape[1], one), *[block] * len(self.select)])
+        return np.tile(np.where(top > 0, top, 1.0), self.blocks)
 
     def margins(self, W: Array) -> Array:
         """``A W``, by products with the examples."""
-        t, one = self.fixed.shape[1], int(self.data.intercept)
-        out = self.fixed @ W[:t]
-        for S, w in zip(self.select, np.split(W[t:], len(self.select)), strict=True):
-            out = out + S @ (self.X @ w[one:] + w[:one].sum(axis=0))
-        return np.asarray(out)
-
-    def features(self, columns: Array) -> Array:
-        """The features of some columns."""
-        one, at = int(self.data.intercept), columns - self.fixed.shape[1]
-        feature = at[at >= 0] % (self.X.shape[1] + one) - one
-        return np.unique(feature[feature >= 0])
-
-
-def _times(S: Any, X: Any) -> Any:
-    """``S X``, also for Python integers."""
-    if X.dtype != object:
-        return S @ X
-    out = np.zeros((S.shape[0], X.shape[1]), object)
-    row = np.repeat(np.arange(S.shape[0]), np.diff(S.indptr))
-    np.add.at(out, row, S.data.astype(object)[:, None] * X[S.indices])
-    return out
+        V = self.X @ np.hstack(np.split(W, self.blocks))
+        V = np.vstack([V.reshape(len(V) * self.blocks, W.shape[1]), np.zeros((1, W.shape[1]))])
+        return np.asarray(V[self.plus] - V[self.minus])
 
 
 # ---- families
@@ -334,6 +286,8 @@ class Family:
     name : str
     firth : str
         Software that fits it with Firth's penalty.
+    models : tuple of str
+        Models of statsmodels.
     takes : tuple of str
         Further arguments of ``check_separability`` for it.
     intercept : bool
@@ -342,15 +296,17 @@ class Family:
         Words of the report for examples, and for separated ones.
     compares : bool
         Whether rows are pairs of examples.
+    fills : bool
+        Whether entries of the table without a row take the value of the other ones.
     """
 
     takes: tuple[str, ...] = ("offset",)
     intercept = True
     noun, perfect = "examples", "are predicted perfectly"
-    compares = False
+    compares = fills = False
 
-    def __init__(self, name: str, firth: str) -> None:
-        self.name, self.firth = name, firth
+    def __init__(self, name: str, firth: str, *models: str) -> None:
+        self.name, self.firth, self.models = name, firth, models
 
     def read(self, X: Any, y: Any, more: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
         """X, outcomes and further arguments, checked."""
@@ -366,9 +322,11 @@ class Family:
 
     def table(self, design: Design, separated: Array) -> Array:
         """The report's table of separated rows; for pairs of examples, of the winners."""
-        column = 0 * design.column if self.compares else design.column
-        out = np.zeros((design.data.n, int(column.max(initial=0)) + 1), bool)
-        out[design.example[separated], column[separated]] = True
+        at, column = design.example, 0 * design.column if self.compares else design.column
+        rows, out = np.zeros((2, design.data.n, int(column.max(initial=0)) + 1), bool)
+        rows[at, column], out[at[separated], column[separated]] = True, True
+        whole = rows.any(axis=1) & (out >= rows).all(axis=1)
+        out[whole] |= self.fills
         return out
 
     def separated(self, rows: Array) -> Array:
@@ -377,10 +335,10 @@ class Family:
 
     def direction(self, w: Array, design: Design) -> Direction:
         """A direction as coefficients and intercepts."""
-        k, one = design.fixed.shape[1], int(design.data.intercept)
+        k, one = len(w) - design.data.X.shape[1], int(design.data.intercept)
         if not self.intercept:
             return Direction(w[None, k:], w[:k])
-        table: Array = w.reshape(len(design.select), -1)
+        table: Array = w.reshape(design.blocks, -1)
         if len(table) > 1:
             table = np.concatenate([np.zeros((1, table.shape[1])), table])
         return Direction(table[:, one:], table[:, :one].sum(axis=1))
@@ -404,30 +362,29 @@ class Labels(Family):
     def outcomes(self, y: Any) -> Array:
         if self.name == "binomial" and are_trials(y):
             return nonnegative(y)
-        y = column_or_1d(y)
-        assert_all_finite(y, input_name="y")
+        y = labels_of(y)
         check_classification_targets(y)
         n_classes = len(np.unique(y))
         if self.name == "binomial" and n_classes > 2:
             raise ValueError(f"y has {n_classes} classes, not two: see family='multinomial'")
-        return np.asarray(y)
+        return y
 
     def rows(self, data: Data) -> Design:
-        y, n, titles = data.y, len(data.y), ["(intercept)"] * data.intercept + data.names
-        classes = np.unique(y) if y.ndim == 1 else np.arange(2)
-        k, every = len(classes), np.arange(n)
+        y, names = data.y, ["(intercept)"] * data.intercept + data.names
+        classes, trials = np.unique(y), y.ndim == 2
+        codes = y[:, 0] > 0 if trials else np.searchsorted(classes, y)
+        k = 2 if trials else len(classes)
         if k < 2:
             raise ValueError(f"y has one class, {classes[0]}; there must be at least two classes")
-        if k == 2:
-            won, lost = (y > 0).T if y.ndim == 2 else (y == classes[1], y == classes[0])
-            S = signs_of(every, np.where(won, 1, -1), n)
-            return Design(data, [S], won & lost, every, 0 * every, titles)
-        codes = np.searchsorted(classes, y)
         at, other = np.nonzero(np.arange(k) != codes[:, None])
-        own = codes[at]
-        select = [signs_of(at, (own == c) * 1 - (other == c), n) for c in range(1, k)]
-        names = [f"{c}: {name}" for c in classes[1:] for name in titles]
-        return Design(data, select, np.zeros(len(at), bool), at, other, names)
+        plus, minus = (np.where(c > 0, at * (k - 1) + c - 1, -1) for c in (codes[at], other))
+        equality = (y > 0).all(axis=1) if trials else np.zeros(len(at), bool)
+        one = np.ones((len(y), int(data.intercept)))
+        X = sp.hstack([one, data.X], "csr") if sp.issparse(data.X) else np.hstack([one, data.X])
+        if k == 2:
+            return Design(data, X, plus, minus, equality, at, 0 * other, names)
+        names = [f"{c}: {name}" for c in classes[1:] for name in names]
+        return Design(data, X, plus, minus, equality, at, other, names)
 
     def separated(self, rows: Array) -> Array:
         return np.asarray(rows.sum(axis=1) >= max(rows.shape[1] - 1, 1))
@@ -451,13 +408,12 @@ class Ordinal(Family):
     """Categories in an order: ``P(y <= j) = F(theta_j - x beta)``. Thresholds come first."""
 
     intercept = False
+    fills = True  # in the first and the last category
 
     def read(self, X: Any, y: Any, more: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
         X, y = numbers_of(X), getattr(y, "values", y)
         if not hasattr(y, "categories"):
-            y = column_or_1d(y)
-            assert_all_finite(y, input_name="y")
-            names, codes = np.unique(y, return_inverse=True)
+            names, codes = np.unique(labels_of(y), return_inverse=True)
             return X, codes, {**more, "categories": names.tolist()}
         if not y.ordered:
             raise ValueError("the categories of y have no order: see pandas.Categorical(ordered=)")
@@ -471,17 +427,10 @@ class Ordinal(Family):
         if k < 2:
             raise ValueError(f"y has one category, {names[0]}; there must be at least two")
         at, half = np.nonzero(np.column_stack([j < k - 1, j > 0]))  # y <= j and y >= j may fail
-        sign = 1 - 2 * half
-        theta, S = signs_of(j[at] - half, sign, k - 1), signs_of(at, -sign, len(j))
+        plus, minus = np.where(half, (k - 1 + at, j[at] - 1), (j[at], k - 1 + at))
         names = [*(f"{a}|{b}" for a, b in pairwise(names)), *data.names]
-        return Design(data, [S], np.zeros(len(at), bool), at, half, names, theta)
-
-    def table(self, design: Design, separated: Array) -> Array:
-        """In the first and last category, the missing row takes the value of the other one."""
-        out, known = np.zeros((2, design.data.n, 2), bool)
-        at = design.example, design.column
-        out[at], known[at] = separated, True
-        return completed(out, known)
+        X = sp.block_diag([sp.eye_array(k - 1), data.X], format="csr")
+        return Design(data, X, plus, minus, np.zeros(len(at), bool), at, half, names)
 
     def remainder(self, report: Any, data: Data, identified: Any) -> OutcomeBounds:
         design, separated = self.rows(data), report.separated_rows
@@ -505,11 +454,8 @@ class _Compared(Family):
 
     def rows(self, data: Data) -> Design:
         winner, rival, equality, *span = self.pairs(data)
-        both, sign = np.column_stack([winner, rival]).ravel(), np.tile([1, -1], len(winner))
-        n, at = len(data.example), np.arange(0, len(both) + 1, 2)
-        S = sp.csr_array((sign, both, at), shape=(len(winner), n))
-        names, column = data.names, data.example[rival]
-        return Design(data, [S], equality, winner, column, names, None, tuple(span))
+        column, more = data.example[rival], tuple(span)
+        return Design(data, data.X, winner, rival, equality, winner, column, data.names, more)
 
 
 class Cox(_Compared):
@@ -554,11 +500,12 @@ class Cox(_Compared):
         are equal to it, as each is at risk at the other's event. Any other subject is compared with
         the head of its last event time at risk. This head is at risk at earlier times, so that
         their heads are above it; if it entered late, the comparison continues with the head of the
-        time before its entry. By transitivity, these rows imply all others.
+        time before its entry. By transitivity, these rows imply all others. (Complex numbers sort
+        by their real part first.)
         """
         (time, event), strata = data.y.T, data.more.get("strata")
-        entry = data.more.get("entry", np.full(len(time), -np.inf))
-        now, before = _keys(strata, time), _keys(strata, entry)
+        entry = data.more.get("entry", np.full(len(time), -np.finfo(float).max))
+        now, before = (t if strata is None else strata + 1j * t for t in (time, entry))
         dead = np.flatnonzero(event > 0)
         if "entry" in data.more:
             dead = dead[np.argsort(entry[dead], kind="stable")]  # early entries last longest
@@ -575,7 +522,7 @@ class Cox(_Compared):
         while len(i):
             m, total = at[i], total + len(i)
             if total > _MOST_PAIRS:
-                raise TooLargeError("late entries make too many comparisons")
+                raise MemoryError("late entries make too many comparisons")
             both = np.maximum(since[i], since[heads[m]])  # since when both are at risk
             parts.append((heads[m], i, np.zeros(len(i), bool), both, m))
             at[i] = since[heads[m]] - 1
@@ -595,19 +542,10 @@ class Cox(_Compared):
     def remainder(self, report: Any, data: Data, identified: Any) -> Strata:
         """Subjects that tie, directly or through others, stay in one stratum."""
         design, tied, n = self.rows(data), ~report.pairs, len(data.example)
-        graph = sp.csr_array(abs(design.select[0][tied]))
-        new = np.full(data.n, -1)
-        new[data.example] = connected_components(graph.T @ graph, directed=False)[1][:n]
+        ends = design.plus[tied], design.minus[tied]
+        graph, new = sp.csr_array((np.ones(len(ends[0])), ends), (n, n)), np.full(data.n, -1)
+        new[data.example] = connected_components(graph, directed=False)[1]
         return Strata(np.unique(new, return_inverse=True)[1], identified(design, tied))
-
-
-def _keys(strata: Any, time: Array) -> Array:
-    """Keys that sort times within strata: complex numbers sort by their real part first."""
-    if strata is None:
-        return time
-    out = np.empty(len(time), dtype=complex)
-    out.real, out.imag = strata, time
-    return out
 
 
 class Conditional(_Compared):
@@ -635,7 +573,7 @@ class Conditional(_Compared):
         rivals = np.bincount(group[others], minlength=int(group.max()) + 1)
         count, start = rivals[group[chosen]], (np.cumsum(rivals) - rivals)[group[chosen]]
         if count.sum() > _MOST_PAIRS:
-            raise TooLargeError("many chosen of many make too many comparisons")
+            raise MemoryError("many chosen of many make too many comparisons")
         place = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count - start, count)
         winner = np.repeat(chosen, count)
         return [winner, others[place], np.zeros(len(winner), bool)]
@@ -651,48 +589,13 @@ class Conditional(_Compared):
 # ---- pairs and rankings
 
 
-class Met(NamedTuple):
-    """Comparisons: names of items, indices of items, and positions in the report's table.
-
-    The graph has an edge from each winner to the loser, and both ways for a draw; a ranking has an
-    edge from each item to the next, and from the last to all unranked ones. A direction of the cone
-    does not increase along any edge. So it is constant on each strongly connected component, and
-    can decrease along all edges between components.
-    """
-
-    names: list[str]
-    winner: Array
-    loser: Array
-    example: Array
-    column: Array
-
-    @property
-    def graph(self) -> sp.csr_array:
-        edges = np.ones(len(self.winner)), (self.winner, self.loser)
-        return sp.csr_array(edges, shape=2 * (len(self.names),))
-
-    def levels(self) -> Array:
-        """Strengths of items in such a direction, equal in a strongly connected component."""
-        return np.asarray(connected_components(self.graph, connection="strong")[1])
-
-    def statuses(self, levels: Array) -> list[str]:
-        """Of all items but the first: -inf if reachable from it, +inf if it is reachable."""
-        graph = self.graph
-        out = np.full(len(self.names), EITHER, dtype=object)
-        out[breadth_first_order(graph, 0, return_predecessors=False)] = MINUS
-        out[breadth_first_order(graph.T.tocsr(), 0, return_predecessors=False)] = PLUS
-        out[levels == levels[0]] = FINITE
-        part = connected_components(graph, connection="weak")[1]
-        out[part != part[0]] = UNIDENTIFIED
-        return [str(status) for status in out[1:]]
-
-
 class Pairs(Family):
     """Comparisons of items (Bradley and Terry): two columns; or rankings (Plackett and Luce),
     without outcomes: items in order, and at the end a set of unranked ones.
     """
 
     intercept = False
+    fills = True  # beyond the end of a ranking
     noun = "comparisons"
 
     def read(self, X: Any, y: Any, more: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
@@ -717,12 +620,14 @@ class Pairs(Family):
             raise ValueError("y must be 1 if the first item wins, 0 if the second, 0.5 if none")
         return X, y, more
 
-    def met(self, data: Data) -> Met:
-        pairs, y, example, column = data.X, data.y, data.example, np.zeros(len(data.X), int)
+    def rows(self, data: Data) -> Design:
+        """Comparisons of items; the strength of the first item is 0."""
+        pairs, y, n = data.X, data.y, len(data.X)
+        at, column = np.arange(n), np.zeros(n, int)
         if y is None:
             turns = [[*pairwise(x), *((x[-1], z) for z in rest if x)] for x, rest in data.X]
             pairs = np.array([pair for t in turns for pair in t]).reshape(-1, 2)
-            example, y = np.repeat(example, [len(t) for t in turns]), np.ones(len(pairs))
+            at, y = np.repeat(at, [len(t) for t in turns]), np.ones(len(pairs))
             column = np.array([c for t in turns for c in range(len(t))], dtype=int)
         if not len(y):
             raise ValueError("nothing is compared with anything")
@@ -735,8 +640,10 @@ class Pairs(Family):
         first, second = places.reshape(-1, 2).T
         won, lost = np.flatnonzero(y > 0), np.flatnonzero(y < 1)  # draws are both
         winner, loser = np.append(first[won], second[lost]), np.append(second[won], first[lost])
-        at, names = np.append(won, lost), [str(x) for x in items.tolist()]
-        return Met(names, winner, loser, example[at], column[at])
+        some, X = np.append(won, lost), sp.eye_array(len(items) - 1, format="csr")
+        names, never = [str(x) for x in items[1:].tolist()], np.zeros(len(some), bool)
+        table, data = (at[some], column[some]), data._replace(X=X)
+        return Design(data, X, winner - 1, loser - 1, never, *table, names)
 
     def remainder(self, report: Any, data: Data, identified: Any) -> Any:
         """A mask of comparisons, or the remaining rankings."""
@@ -756,13 +663,13 @@ class Pairs(Family):
 FAMILIES: dict[str, Family] = {
     family.name: family
     for family in (
-        Labels("binomial", "logistf or brglm2 in R, firthmodels in Python"),
-        Labels("multinomial", "brglm2 in R"),
-        Ordinal("ordinal", "brglm2 in R, of adjacent categories"),
-        Counts("poisson", "brglm2 in R"),
-        Counts("negative_binomial", "brglm2 in R"),
-        Cox("cox", "coxphf in R"),
-        Conditional("conditional", "coxphf in R, of groups with one choice as strata"),
+        Labels("binomial", "logistf or brglm2 in R, firthmodels in Python", "Logit", "Probit"),
+        Labels("multinomial", "brglm2 in R", "MNLogit"),
+        Ordinal("ordinal", "brglm2 in R, of adjacent categories", "OrderedModel"),
+        Counts("poisson", "brglm2 in R", "Poisson"),
+        Counts("negative_binomial", "brglm2 in R", "NegativeBinomial"),
+        Cox("cox", "coxphf in R", "PHReg"),
+        Conditional("conditional", "coxphf in R, of strata with one choice", "ConditionalLogit"),
         Pairs("pairs", "BradleyTerry2 in R, with br=TRUE; rankings: PlackettLuce, with npseudo"),
     )
 }
@@ -775,56 +682,40 @@ def family_of(name: str | None, y: Any) -> Family:
     """The family by its name; None: binomial or multinomial, from y."""
     if name is not None and name not in FAMILIES:
         raise ValueError(f"family must be one of {', '.join(FAMILIES)}, but is {name!r}")
-    if name is not None:
-        return FAMILIES[name]
-    if y is None:
-        raise ValueError("y is missing; only some families go without, see family")
-    try:
-        few = are_trials(y) or len(np.unique(np.asarray(y))) <= 2
-    except TypeError:  # words and numbers, which the family refuses
-        few = False
-    return FAMILIES["binomial" if few else "multinomial"]
+    few = name is None and (are_trials(y) or len(set(np.ravel(y).tolist())) <= 2)
+    return FAMILIES[name or ("binomial" if few else "multinomial")]
 
 
-def data_of(
-    family: Family,
-    X: Any,
-    y: Any,
-    sample_weight: Any = None,
-    fit_intercept: bool = True,
-    feature_names: Any = None,
-    **more: Any,
-) -> Data:
+def data_of(family: Family, X: Any, given: Mapping[str, Any]) -> Data:
     """The examples of positive weight, with trials, read by their family."""
-    given = {key: value for key, value in more.items() if value is not None}
-    for key in given:
+    y, names, weight = given["y"], given["feature_names"], given["sample_weight"]
+    more = {k: given[k] for k in ("offset", "strata", "entry", "groups") if given[k] is not None}
+    for key in more:
         if key not in family.takes:
             who = ", ".join(repr(f.name) for f in FAMILIES.values() if key in f.takes)
             raise ValueError(f"{key} is for family {who}, but the family is {family.name!r}")
     pairs = family.name == "pairs"
     if y is None and not pairs:
         raise ValueError(f"y is missing: family={family.name!r} needs it")
-    if "offset" in given:
-        offset = check_array(given.pop("offset"), ensure_2d=False, input_name="offset")
+    if "offset" in more:
+        offset = check_array(more.pop("offset"), ensure_2d=False, input_name="offset")
         check_consistent_length(offset, X if y is None else y)
-    names = _get_feature_names(X) if feature_names is None else feature_names
-    X, y, given = family.read(X, y, given)
+    names = _get_feature_names(X) if names is None else names
+    X, y, more = family.read(X, y, more)
     check_consistent_length(X, y)
     n, names = X.shape[0], [f"x{j}" for j in range(X.shape[1])] if names is None else names
     if len(names) != X.shape[1] and not pairs:
         raise ValueError(f"feature_names has {len(names)} names, but X has {X.shape[1]} columns")
-    trials = isinstance(family, Labels) and y.ndim == 2
-    used = y.any(axis=1) if trials else np.ones(n, bool)
-    if sample_weight is not None:
-        weight = _check_sample_weight(sample_weight, used[:, None], ensure_non_negative=True)
-        used = used & (weight > 0)
+    used = y.any(axis=1) if isinstance(family, Labels) and y.ndim == 2 else np.ones(n, bool)
+    if weight is not None:
+        used &= _check_sample_weight(weight, used[:, None], ensure_non_negative=True) > 0
     if not used.any():
         raise ValueError("no example counts; there must be at least one non-zero weight")
     if not used.all():
         X, y = X[used], None if y is None else y[used]
-        given = {k: v[used] if isinstance(v, np.ndarray) else v for k, v in given.items()}
-    one = bool(fit_intercept and family.intercept)
-    return Data(X, y, np.flatnonzero(used), n, [str(name) for name in names], one, given)
+        more = {k: v[used] if isinstance(v, np.ndarray) else v for k, v in more.items()}
+    one = bool(given["fit_intercept"] and family.intercept)
+    return Data(X, y, np.flatnonzero(used), n, [str(name) for name in names], one, more)
 
 
 def numbers_of(X: Any) -> Any:
@@ -839,14 +730,21 @@ def numbers_of(X: Any) -> Any:
             "convert": "X holds words, but numbers are needed; give categories as dummies: "
             "pandas.get_dummies(X, drop_first=True)",
         }
-        known = [text for word, text in advice.items() if word in str(error)]
-        raise ValueError((known or [str(error)])[0]) from error
+        text = next((text for word, text in advice.items() if word in str(error)), str(error))
+        raise ValueError(text) from error
     return X.astype(np.float64, copy=False)
 
 
 def are_trials(y: Any) -> bool:
     """Whether y has two columns, of successes and failures."""
     return np.ndim(y) == 2 and np.shape(y)[1] == 2
+
+
+def labels_of(y: Any) -> Array:
+    """Labels in one column."""
+    y = column_or_1d(y)
+    assert_all_finite(y, input_name="y")
+    return np.asarray(y)
 
 
 def nonnegative(y: Any) -> Array:

@@ -9,17 +9,9 @@ from typing import Any
 
 import numpy as np
 
-_FAMILIES = {
-    "Logit": "binomial",
-    "Probit": "binomial",
-    "MNLogit": "multinomial",
-    "Poisson": "poisson",
-    "NegativeBinomial": "negative_binomial",
-    "GLM": "",
-    "OrderedModel": "ordinal",
-    "ConditionalLogit": "conditional",
-    "PHReg": "cox",
-}
+from marginsvm.separation.families import FAMILIES
+
+_FAMILIES = {model: f.name for f in FAMILIES.values() for model in f.models} | {"GLM": ""}
 
 
 def arguments_of(results: Any, frame: Any) -> dict[str, Any] | None:
@@ -40,27 +32,20 @@ def arguments_of(results: Any, frame: Any) -> dict[str, Any] | None:
     if kind is None:
         known = ", ".join(_FAMILIES)
         raise ValueError(f"a fitted {type(model).__name__} is not known; known are {known}")
-    X, y, family = (
-        np.asarray(model.exog, dtype=np.float64),
-        np.asarray(model.endog),
-        _FAMILIES[kind],
-    )
+    X, y, family = np.asarray(model.exog, dtype=float), np.asarray(model.endog), _FAMILIES[kind]
     names = list(model.exog_names)[: X.shape[1]]
     found = {"X": X, "feature_names": names, "fit_intercept": False, "family": family, "y": y}
+    for name in ("offset", "strata", "entry", "groups"):
+        if np.ndim(getattr(model, name, 0)) == 1:
+            found[name] = getattr(model, name)
     if kind == "GLM":
         found |= _of_glm(model, y)
     elif family == "binomial":
         found["y"] = y > 0
-    elif family == "conditional":
-        found["groups"] = np.asarray(model.groups)
     elif family == "cox":
-        times = np.column_stack([y, model.status])
-        found |= {"y": times, "strata": model.strata, "entry": model.entry}
+        found["y"] = np.column_stack([y, model.status])
     elif family in ("multinomial", "ordinal"):
         found["y"] = _named(model, y.astype(int), family)
-    offset = getattr(model, "offset", None)
-    if offset is not None and np.ndim(offset) == 1:
-        found["offset"] = offset
     return found
 
 
@@ -88,7 +73,7 @@ def _of_glm(model: Any, y: Any) -> dict[str, Any]:
         trials = np.broadcast_to(np.asarray(model.n_trials, dtype=float), y.shape)
         won = np.rint(y * trials) if np.all(trials > 0) else y * trials
         return {"y": np.column_stack([won, trials - won]), "family": "binomial", **weights}
-    family = {"Poisson": "poisson", "NegativeBinomial": "negative_binomial"}.get(name)
+    family = _FAMILIES.get(name)  # models of counts have the names of their families
     if family is None or type(model.family.link).__name__ != "Log":
         raise ValueError(f"a GLM of the family {name} with this link is not known")
     return {"family": family, **weights}
@@ -96,21 +81,15 @@ def _of_glm(model: Any, y: Any) -> dict[str, Any]:
 
 def _of_lifelines(fitter: Any, frame: Any) -> dict[str, Any]:
     if frame is None or not hasattr(frame, "columns"):
-        raise ValueError(
-            "lifelines keeps no data: give the frame that was fitted, check_separability(fit, df)"
-        )
-    column = lambda name: frame[name] if name else None  # noqa: E731
-    event = frame[fitter.event_col] if fitter.event_col else np.ones(len(frame))
-    apart = [fitter.strata] if isinstance(fitter.strata, str) else list(fitter.strata or [])
-    beside = [fitter.duration_col, fitter.event_col, fitter.entry_col, fitter.weights_col]
-    gone = {name for name in [*beside, fitter.cluster_col, *apart] if name is not None}
-    X = fitter.regressors.transform_df(frame.drop(columns=list(gone)))["beta_"]
+        raise ValueError("lifelines keeps no data: check_separability(fit, df) takes its frame, df")
+    X = fitter.regressors.transform_df(frame)["beta_"]
+    event = frame.get(fitter.event_col, np.ones(len(frame)))
     return {
         "X": X.to_numpy(dtype=np.float64),
         "y": np.column_stack([frame[fitter.duration_col], event]),
         "family": "cox",
         "feature_names": list(X.columns),
-        "strata": frame[apart].to_numpy() if apart else None,
-        "entry": column(fitter.entry_col),
-        "sample_weight": column(fitter.weights_col),
+        "strata": frame.get(fitter.strata),
+        "entry": frame.get(fitter.entry_col),
+        "sample_weight": frame.get(fitter.weights_col),
     }

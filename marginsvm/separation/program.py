@@ -15,7 +15,8 @@ matter. First, Newton's method minimises the sum of squared hinge losses. Either
 positive, or the dual variables ``q = max(0, 1 - A w)`` satisfy ``A'q = 0``, and rows with q > 0
 overlap. The linear program decides the remaining rows on the face of these.
 
-*Many sparse columns.* The linear program is solved directly: presolve eliminates most rows.
+*Many sparse columns.* Overlapping rows are equalities of the linear program: presolve eliminates
+most rows.
 
 *Many rows.* A sample is solved, and grows by the rows that violate its direction or its face.
 
@@ -31,6 +32,7 @@ models. Oxford, 2007.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -44,10 +46,13 @@ from marginsvm._typing import Array
 from marginsvm.certificate import exact
 from marginsvm.separation.families import Design, dense
 
+Parts = tuple[Array, Array]  # numbers in double-double arithmetic: high and low parts
 TINY = 1e-9  # of unit vectors: 0 up to rounding
 CLEAR = 1e-6  # least dual variable of the squared hinge for unit rows at which a row overlaps
 DENSE = 2**23  # entries of sparse rows converted to dense: 64 MB
 FEW, A_COLUMN, ROUNDS = 500, 5, 50  # rows of a sample, at least, and for each column; samples
+VECTORS = 16  # largest dimension of a null space of large sparse matrices
+PRECISE = {"atol": 1e-13, "btol": 1e-13, "conlim": 0.0}  # of least squares
 TOLERANCES = {f"{side}_feasibility_tolerance": 1e-9 for side in ("primal", "dual")}
 
 
@@ -79,7 +84,7 @@ class Split:
 
     at: Array
     separated: Array
-    direction: tuple[Array, Array]
+    direction: Parts
     weights: Array
     kept: Array
     loose: Array
@@ -97,29 +102,24 @@ class Split:
         return cls(none, zeros, w, np.zeros(0), none, none, none, empty, empty, empty)
 
 
-class ProgramError(Exception):
-    """The linear program was not solved."""
-
-
 def split(design: Design, everything: bool = False) -> Split:
     """Split the rows of a design; ``everything``: without a sample."""
     n, d = design.shape
     size = max(FEW, A_COLUMN * d)
-    chosen = np.zeros(n, bool)
-    sampled = n > 4 * size and not everything
-    chosen[np.random.default_rng(0).permutation(n)[:size] if sampled else slice(None)] = True
+    chosen = np.full(n, everything or n <= 4 * size)
+    chosen[np.random.default_rng(0).permutation(n)[:size]] = True
     for _ in range(ROUNDS):
         at = np.flatnonzero(chosen)
         A = design.rows(at)
         if sp.issparse(A) and A.shape[0] * d <= DENSE:
             A = A.toarray()
-        found = (_split_sparse if sp.issparse(A) else _split_dense)(design, at, A)
+        found = _split(design, at, A)
         missing = np.zeros(0, int) if chosen.all() else _missing(design, found, chosen)
         if not len(missing):
             return found
         chosen[missing[:size]] = True
         size += size // 2
-    raise ProgramError(f"{ROUNDS} samples of the rows did not decide the others")
+    return found
 
 
 def _missing(design: Design, found: Split, chosen: Array) -> Array:
@@ -146,50 +146,76 @@ def _missing(design: Design, found: Split, chosen: Array) -> Array:
 def identified(design: Design, some: Array) -> Array:
     """Features that are linearly independent of columns before them, in some of the rows."""
     i = np.flatnonzero(some)
-    rows = {"select": [S[i] for S in design.select], "fixed": design.fixed[i], "at": design.at[i]}
-    return design.features(split(replace(design, **rows, equality=some[i])).kept if len(i) else i)
+    rows = {name: getattr(design, name)[i] for name in ("plus", "minus", "equality", "at")}
+    columns = split(replace(design, **rows)).kept if len(i) else i
+    width, d = design.X.shape[1], design.data.X.shape[1]
+    feature = columns % width - (width - d)  # intercepts and thresholds come first
+    return np.unique(feature[feature >= 0])
 
 
-# ---- few columns
+# ---- a sample
 
 
-def _split_dense(design: Design, at: Array, A: Array) -> Split:
+def _split(design: Design, at: Array, A: Any) -> Split:
     (n, d), equality = design.shape, design.equality[at]
     unit = np.exp2(np.frexp(design.reach)[1])
-    S = A / unit
-    kept, loose, close = _independent_columns(design, at, S)
-    side = np.exp2(np.frexp(np.abs(S).max(axis=1, initial=0.0))[1])[:, None]
-    Z, C = coordinates((S / side)[:, kept])
-    T = np.zeros((d, len(kept)))
-    T[kept] = C
-    lengths = np.sqrt(np.einsum("ij,ij->i", Z, Z))
+    S, separated, sums = A * (1.0 / unit), np.zeros(n, bool), np.zeros((d, 1))
+    if sp.issparse(A):
+        kept, T, sums[:, 0] = _columns_of_sparse(sp.csr_array(S))
+        loose = close = kept[:0]
+        Z = sp.csr_array(S @ T)
+    else:
+        kept, loose, close = _independent_columns(design, at, S)
+        side = np.exp2(np.frexp(np.abs(S).max(axis=1, initial=0.0))[1])[:, None]
+        Z, C = coordinates((S / side)[:, kept])
+        Z, T, out = Z * side, np.zeros((d, len(kept))), np.setdiff1d(np.arange(d), kept)
+        T[kept] = C
+        if len(out) and len(at) < n:
+            sums[out, 0] = np.random.default_rng(2).standard_normal(len(out))
+            sums[kept, 0] = -np.linalg.lstsq(S[:, kept], S @ sums[:, 0], rcond=None)[0]
+    lengths = _lengths(Z)
     lengths[lengths == 0] = 1.0
-    separated = np.zeros(n, bool)
-    separated[at], z, q, N = faces(Z / lengths[:, None], equality)
-    w = multiplied(T, z[:, None])
+    separated[at], z, q, N, spanned = faces(_with_rows(Z, 1.0 / lengths), equality)
+    w = (T @ z, 0.0 * unit) if sp.issparse(T) else multiplied(T, z[:, None])
     face = T @ N
-    face[np.abs(face).max(axis=1, initial=0) <= TINY * np.abs(T).max(axis=1, initial=0)] = 0.0
-    out = np.setdiff1d(np.arange(d), kept)
-    sums = np.zeros((d, int(len(out) > 0 and len(at) < n)))
-    if sums.size:
-        sums[out, 0] = np.random.default_rng(2).standard_normal(len(out))
-        sums[kept, 0] = -np.linalg.lstsq(S[:, kept], S @ sums[:, 0], rcond=None)[0]
-    direction = w[0][:, 0] / unit, w[1][:, 0] / unit
-    q = q / lengths / side[:, 0]
-    face, T, sums = (part / unit[:, None] for part in (face, T, sums))
-    return Split(at, separated, direction, q, kept, loose, close, face, T, sums)
+    face[_lengths(face) <= 1e-8 * _lengths(T)] = 0.0
+    direction = w[0].ravel() / unit, w[1].ravel() / unit
+    face, sums, T = face / unit[:, None], sums / unit[:, None], _with_rows(T, 1.0 / unit)
+    return Split(at, separated, direction, q / lengths, kept, loose, close, face, T, sums, spanned)
 
 
-def _independent_columns(design: Design, at: Array, S: Array) -> tuple[Array, Array, Array]:
-    """Columns of scaled rows that are independent of those before them: kept, loose, close.
+def _lengths(T: Any) -> Array:
+    return np.asarray(np.sqrt((T * T).sum(axis=1)))
 
-    Few columns are decided in integers. Rounded columns that are dependent up to their rounding are
-    left out as well, as ``loose``. ``close`` columns are kept, but R would leave them out: their
-    residual is below 1e-11 of their length.
+
+def _with_rows(T: Any, factors: Array) -> Any:
+    """Rows times factors."""
+    return sp.csr_array(sp.diags_array(factors) @ T) if sp.issparse(T) else T * factors[:, None]
+
+
+def _columns_of_sparse(S: Any) -> tuple[Array, Any, Array]:
+    """Identified columns, a basis of what all columns span, and a random null vector.
+
+    If the null space is too large to be known, the basis has all columns.
     """
-    R = np.asarray(np.linalg.qr(S, mode="r")) if len(S) > S.shape[1] else S
-    d, kept, Q = R.shape[1], list[int](), np.zeros((min(R.shape), R.shape[0]))
-    left = np.full(d, np.inf)  # residuals of nearly dependent columns
+    d, used = S.shape[1], np.unique(S.indices[S.data != 0])
+    V, known = null_vectors(S[:, used])
+    V[np.abs(V).max(axis=1, initial=0.0) <= 1e-8] = 0.0
+    out, sums = np.flatnonzero(V.any(axis=1)), np.zeros(d)
+    if known:
+        out = len(V) - 1 - first_independent(V[::-1].T)[0]
+    kept = np.delete(used, out)
+    sums[used] = V @ np.random.default_rng(2).standard_normal(V.shape[1])
+    return kept, sp.eye_array(d, format="csr")[:, kept if known else used], sums
+
+
+def first_independent(R: Array) -> tuple[Array, Array]:
+    """Columns that are independent of those before them, by Gram and Schmidt.
+
+    Also returns the residuals of nearly dependent ones relative to their lengths, else infinity.
+    """
+    kept, Q = list[int](), np.zeros((min(R.shape), R.shape[0]))
+    left = np.full(R.shape[1], np.inf)
     for j, v in enumerate(R.T.copy()):
         if len(kept) == len(Q):
             break
@@ -202,7 +228,19 @@ def _independent_columns(design: Design, at: Array, S: Array) -> tuple[Array, Ar
             kept.append(j)
         elif length > 0:
             left[j] = rest / length
-    columns, near = np.array(kept, dtype=int), left < np.inf
+    return np.array(kept, dtype=int), left
+
+
+def _independent_columns(design: Design, at: Array, S: Array) -> tuple[Array, Array, Array]:
+    """Columns of scaled rows that are independent of those before them: kept, loose, close.
+
+    Few columns are decided in integers. Rounded columns that are dependent up to their rounding are
+    left out as well, as ``loose``. ``close`` columns are kept, but R would leave them out: their
+    residual is below 1e-11 of their length.
+    """
+    R = np.asarray(np.linalg.qr(S, mode="r")) if len(S) > S.shape[1] else S
+    kept, left = first_independent(R)
+    columns, near = kept, left < np.inf
     rounded, loose = design.rounded, list[int]()
     if near.any() and len(S) * (len(kept) + near.sum()) * len(kept) <= 2**25:
         columns = np.union1d(kept, np.flatnonzero(near))
@@ -236,48 +274,67 @@ def coordinates(S: Array) -> tuple[Array, Array]:
     return Z, T
 
 
-def multiplied(A: Array, B: Array) -> tuple[Array, Array]:
+def multiplied(A: Array, B: Array) -> Parts:
     """``A B`` in double-double arithmetic, as high and low parts."""
-    total, error = np.zeros((2, len(A), B.shape[1]))
-    for a, b in zip(A.T[:, :, None], B, strict=True):
+    high, low = np.zeros((2, len(A), B.shape[1]))
+    some = np.flatnonzero(A.any(axis=1))
+    total, error = high[some], low[some]
+    for a, b in zip(A[some].T[:, :, None], B, strict=True):
         p = a * b
         new = total + p
         back = new - total
         error += (total - (new - back)) + (p - back) + rounding_of(p, a, b)
         total = new
-    out = total + error
-    return out, (total - out) + error
+    high[some] = total + error
+    low[some] = (total - high[some]) + error
+    return high, low
 
 
-def faces(Z: Array, equality: Array) -> tuple[Array, Array, Array, Array]:
-    """Separated rows, a direction, dual variables and a basis of the face, for unit rows."""
-    q, z, rest, parts = np.zeros(len(Z)), np.zeros(Z.shape[1]), ~equality, list[Array]()
-    N = null_space(Z[equality])
-    for method in (_hinge, _hinge, program):
-        T = Z[rest] @ N
-        lengths = np.sqrt(np.einsum("ij,ij->i", T, T))
-        on = lengths > TINY
-        T, lengths, rest[rest] = T[on] / lengths[on, None], lengths[on], on
-        if not rest.any():
-            z[:] = 0.0
+def faces(Z: Any, equality: Array) -> tuple[Array, Array, Array, Array, bool]:
+    """Separated rows, a direction, dual variables and a basis of the face, for unit rows.
+
+    Overlapping rows restrict all others to their null space; many sparse ones are equalities of
+    the linear program. The last value tells whether the basis spans the face.
+    """
+    (n, k), sparse, parts = Z.shape, sp.issparse(Z), list[Array]()
+    q, w, fixed, rest = np.zeros(n), np.zeros(k), np.zeros(n, bool), np.arange(n)
+    T, N, over = Z, np.eye(0 if sparse else k), equality
+    for method in (_hinge, _hinge, program, None):
+        fixed[rest[over]] = True
+        if over.any() and not sparse:
+            inside = null_space(T[over])
+            N, w, T = N @ inside, inside.T @ w, T @ inside
+        lengths = _lengths(T)
+        on = ~over & (lengths > TINY)
+        T, lengths, rest = T[on], lengths[on], rest[on]
+        if method is None or not len(rest):
             break
-        w = N.T @ z
+        T = _with_rows(T, 1.0 / lengths)
         if w.any() and (T @ w > TINY * np.sqrt(w @ w)).all():
             break
-        w, weights = method(T)
-        over, part = weights > CLEAR, np.zeros(len(Z))
+        part = np.zeros(n)
+        if sparse and fixed.any():
+            w, weights = program(T, Z[fixed])
+            weights, part[fixed] = np.split(weights, [len(rest)])
+        else:
+            w, weights = method(T)
+            w = w * (not sparse or not weights.any())  # else it is not 0 on overlapping rows
+        over = weights > (1e-3 if sparse and not fixed.any() else CLEAR)  # of steps by lsmr
         part[rest] = np.where(over, weights, 0.0) / lengths
         parts.append(part)
-        if over.any():
-            inside = null_space(T[over])
-            N, w = N @ inside, inside.T @ w
-        z, rest[rest] = N @ w, ~over
+    separated = np.isin(np.arange(n), rest)
     for part in parts:  # A'q = 0 holds on the previous face: correct in proportion to these
-        change = _balancing(Z, part, np.where(equality, 1.0, q))
-        most = np.abs(change[q > 0] / q[q > 0]).max(initial=0.0)
-        q = q + (part + change) / max(1.0, 2 * most)
+        if not sparse:
+            part = part + _balancing(Z, part, np.where(equality, 1.0, q))
+        most = np.max(-part[q > 0] / q[q > 0], initial=0.0)
+        q = q + part / max(1.0, 2 * most)
     last = q + _balancing(Z, q, np.where(equality, 1.0, q))
-    return rest, z, q if (last[~equality] < 0).any() else last, N
+    q = q if (last[~equality] < 0).any() else last
+    if not len(rest):
+        return separated, np.zeros(k), q, np.zeros((k, 0)), True
+    if sparse:
+        return separated, w, q, *null_vectors(Z[~separated])
+    return separated, N @ w, q, N, True
 
 
 def null_space(T: Array) -> Array:
@@ -291,15 +348,18 @@ def null_space(T: Array) -> Array:
 def _balancing(Z: Array, q: Array, by: Array) -> Array:
     """The least changes of q, in units of ``by``, for which ``Z'q = 0``."""
     some, out = np.flatnonzero(by), np.zeros(len(q))
-    D = Z[some] * by[some, None]
-    out[some] = by[some] * np.linalg.lstsq(D.T, -(Z.T @ q), rcond=1e-11)[0]
-    return out
+    D, right = _with_rows(Z[some], by[some]).T, -(Z.T @ q)
+    if len(some):
+        solve = partial(lsmr, maxiter=1000, **PRECISE) if sp.issparse(D) else np.linalg.lstsq
+        out[some] = solve(D, right)[0]
+    return out * by
 
 
 def _hinge(T: Any) -> tuple[Array, Array]:
     """Minimise ``|max(0, 1 - T w)|^2`` by Newton's method: w, and the slack.
 
-    At a minimum, ``T' slack = 0``. If all margins become positive before, the slack is 0.
+    At a minimum, ``T' slack = 0``. If all margins become positive before, the slack is 0; both are
+    0 if neither is reached.
     """
     (n, k), m = T.shape, np.zeros(T.shape[0])
     w = np.zeros(k)
@@ -321,105 +381,44 @@ def _hinge(T: Any) -> tuple[Array, Array]:
         while t > 1e-6 and np.maximum(1.0 - m - t * move, 0.0) @ move < 0:
             t *= 0.5  # beyond the minimum along this line
         w, m = w + t * step, m + t * move
-    return w, slack
+    converged = np.linalg.norm(T.T @ slack) <= TINY * np.sqrt(n)
+    return (w, slack) if converged else (np.zeros(k), np.zeros(n))
 
 
 def program(T: Any, E: Any = None) -> tuple[Array, Array]:
-    """A direction, and the dual variables of T and of the equalities."""
-    (n, k), m = T.shape, 0 if E is None else E.shape[0]
+    """A direction, and the dual variables of T and of the equalities; zeros if time is short."""
+    (n, k), E = T.shape, sp.csr_array((0, T.shape[1])) if E is None else E
     found = linprog(
         np.repeat([0.0, -1.0], [k, n]),
         A_ub=sp.hstack([sp.csr_array(-T), sp.eye_array(n)], format="csc"),
         b_ub=np.zeros(n),
-        A_eq=sp.hstack([E, sp.csr_array((m, n))], format="csc") if m else None,
-        b_eq=np.zeros(m) if m else None,
+        A_eq=sp.hstack([E, sp.csr_array((E.shape[0], n))], format="csc"),
+        b_eq=np.zeros(E.shape[0]),
         bounds=np.repeat([[-np.inf, np.inf], [0.0, 1.0]], [k, n], axis=0),
         options={**TOLERANCES, "time_limit": 100.0},
     )
     if found.x is None:
-        raise ProgramError("the linear program was not solved in time")
-    prices = -found.ineqlin.marginals
-    return found.x[:k], np.append(prices, found.eqlin.marginals) if m else prices
+        return np.zeros(k), np.zeros(n + E.shape[0])
+    return found.x[:k], np.append(-found.ineqlin.marginals, found.eqlin.marginals)
 
 
-# ---- many sparse columns
-
-VECTORS = 16  # largest dimension of a null space
-
-
-def _split_sparse(design: Design, at: Array, A: Any) -> Split:
-    (n, d), equality = design.shape, design.equality[at]
-    used = np.flatnonzero(np.bincount(A.indices[A.data != 0], minlength=d))
-    unit = design.reach[used]
-    S = sp.csr_array(A[:, used] @ sp.diags_array(1.0 / unit))
-    norms = np.sqrt(np.asarray(S.multiply(S).sum(axis=1)).ravel())
-    norms[norms == 0] = 1.0
-    S = sp.csr_array(sp.diags_array(1.0 / norms) @ S)
-    w, q, over = np.zeros(len(used)), np.zeros(len(at)), equality
-    if not equality.any():
-        w, q = _hinge(S)
-        if np.linalg.norm(S.T @ q) > TINY * np.sqrt(len(at)):  # not converged
-            w, q = 0.0 * w, 0.0 * q
-        over = q > 1e-3  # far above the residual q of separated rows
-    if not over.all() and (over.any() or not w.any()):
-        w, prices = program(S[~over], S[over])
-        more = np.zeros(len(at))
-        more[~over], more[over] = np.split(prices, [(~over).sum()])
-        below = over & ~equality
-        q = more + (1 + np.max(-more[below] / q[below], initial=0.0)) * np.where(over, q, 0.0)
-        over = over | (more > CLEAR)
-    over = over | (np.diff(S.indptr) == 0)
-    q = np.where(over, q, 0.0)
-    by = sp.diags_array(np.where(equality, 1.0, q))
-    q += by @ lsmr((by @ S).T, -(S.T @ q), atol=1e-13, btol=1e-13, conlim=0.0, maxiter=1000)[0]
-    separated = np.zeros(n, bool)
-    separated[at] = ~over
-    V, known = null_vectors(S)
-    out = _last_independent(V) if known else np.flatnonzero(np.abs(V).max(axis=1) > 1e-8)
-    face, spanned = (V[:, :0], True) if over.all() else null_vectors(S[over], V)
-    both = np.column_stack([face, 0.0 * w if over.all() else w])
-    if known and len(out):
-        both = both - V @ np.linalg.solve(V[out], both[out])
-    both[np.abs(both[:, :-1]).max(axis=1, initial=0.0) <= 1e-8] = 0.0
-    mixed = V @ np.random.default_rng(2).standard_normal((V.shape[1], 1))
-    every = np.zeros((d, both.shape[1] + 1))
-    every[used] = np.column_stack([both, mixed]) / unit[:, None]
-    T = sp.csr_array((1 / unit, (used, np.arange(len(used)))), shape=(d, len(used)))
-    direction, q = (every[:, -2], 0.0 * every[:, -2]), q / norms
-    kept, face, sums = np.delete(used, out), every[:, :-2], every[:, -1:]
-    return Split(at, separated, direction, q, kept, out[:0], out[:0], face, T, sums, spanned)
-
-
-def null_vectors(S: Any, beyond: Array | None = None) -> tuple[Array, bool]:
+def null_vectors(S: Any) -> tuple[Array, bool]:
     """Orthonormal vectors of the null space of rows, and whether they span it.
 
-    For large matrices, only some random ones. With ``beyond``, those orthogonal to it.
+    For large matrices, only some random ones.
     """
     d, rng = S.shape[1], np.random.default_rng(0)
     if max(S.shape) * d <= DENSE:
-        N = null_space(dense(S))
-        return (N if beyond is None else N @ null_space(beyond.T @ N)), True
-    found = np.zeros((d, 0)) if beyond is None else beyond
-    first = found.shape[1]
-    while found.shape[1] < first + VECTORS:
+        return null_space(dense(S)), True
+    found = np.zeros((d, 0))
+    while found.shape[1] < VECTORS:
         g = rng.standard_normal(d)
         length = np.sqrt(g @ g)
         if S.shape[0]:
-            g -= S.T @ lsmr(S.T, g, atol=1e-13, btol=1e-13, conlim=0.0, maxiter=5000)[0]
+            g -= S.T @ lsmr(S.T, g, **PRECISE, maxiter=5000)[0]
         for _ in range(2):
             g -= found @ (found.T @ g)
         if np.sqrt(g @ g) <= 1e-8 * length:
-            return found[:, first:], True
+            return found, True
         found = np.column_stack([found, g / np.sqrt(g @ g)])
-    return found[:, first:], False
-
-
-def _last_independent(V: Array) -> Array:
-    """The last k coordinates in which k vectors are linearly independent."""
-    Q, chosen = np.zeros((0, V.shape[1])), list[int]()
-    for j in range(len(V))[::-1]:
-        v = V[j] - Q.T @ (Q @ V[j])
-        if len(chosen) < V.shape[1] and np.sqrt(v @ v) > 1e-8:
-            Q = np.vstack([Q, v / np.sqrt(v @ v)])
-            chosen.append(j)
-    return np.array(sorted(chosen), dtype=int)
+    return found, False

@@ -14,15 +14,16 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import nnls
+import scipy.sparse as sp
+from scipy.sparse.csgraph import breadth_first_order, connected_components
 
-from marginsvm._rounding import UNIT, rounding_of
+from marginsvm._rounding import UNIT
 from marginsvm._threads import single_threaded_blas
 from marginsvm._typing import Array
 from marginsvm.certificate import exact
 from marginsvm.separation import families, program
 from marginsvm.separation.families import EXACT, UNIDENTIFIED, Design, dense
-from marginsvm.separation.program import TINY, Split, multiplied
+from marginsvm.separation.program import TINY, Parts, Split, multiplied
 
 WRITTEN = 2**22  # entries of rows converted to dense: 32 MB
 MANY = 200  # largest number of dependent columns to prove
@@ -55,7 +56,7 @@ class Face(NamedTuple):
         """Whether no row overlaps, so that any direction is in the face."""
         return len(self.free) == len(self.kept)
 
-    def near(self, direction: tuple[Array, Array]) -> Array:
+    def near(self, direction: Parts) -> Array:
         """The vector of the face with a direction's values in the free coordinates: integers."""
         values = []
         for row, j in zip(self.vectors, self.free.tolist(), strict=True):
@@ -70,7 +71,7 @@ class Face(NamedTuple):
         return out
 
 
-def in_floats(v: Array, kept: Array, n_columns: int) -> tuple[Array, Array]:
+def in_floats(v: Array, kept: Array, n_columns: int) -> Parts:
     """Integers divided by the largest one, with zeros in other columns: floats and remainders."""
     top = max(map(abs, v.tolist()), default=0) or 1
     values, out = [Fraction(x, top) for x in v.tolist()], np.zeros((2, n_columns))
@@ -84,7 +85,7 @@ class Answer(NamedTuple):
     """A split, its face if proved, and what is proved.
 
     ``reason``: why it is undecided, or what holds up to rounding only, or empty. ``separable``:
-    whether all rows are separated.
+    whether all rows are separated. ``signs``: of a graph, what ``statuses`` returns of others.
     """
 
     found: Split
@@ -92,20 +93,40 @@ class Answer(NamedTuple):
     reason: str = ""
     separable: bool | None = None
     undecided: bool = False
+    signs: tuple[list[str], list[int]] | None = None
+
+
+def of_graph(design: Design) -> Answer:
+    """The split of comparisons, and the statuses of items relative to the first one.
+
+    The graph has an edge from each winner to the loser, and both ways for a draw; a ranking has an
+    edge from each item to the next, and from the last to all unranked ones. A direction of the cone
+    does not increase along any edge. So it is constant on each strongly connected component, and
+    can decrease along all edges between components. An item has -inf if it is reachable from the
+    first one, +inf if that is reachable from it.
+    """
+    edges, n = (design.plus + 1, design.minus + 1), design.shape[1] + 1
+    graph = sp.csr_array((np.ones(design.shape[0]), edges), shape=(n, n))
+    levels = connected_components(graph, connection="strong")[1]
+    part = connected_components(graph, connection="weak")[1]
+    out = np.full(n, families.EITHER, dtype=object)
+    out[breadth_first_order(graph, 0, return_predecessors=False)] = families.MINUS
+    out[breadth_first_order(graph.T.tocsr(), 0, return_predecessors=False)] = families.PLUS
+    out[levels == levels[0]] = families.FINITE
+    out[part != part[0]] = UNIDENTIFIED
+    found, w = Split.of_nothing(*design.shape), (levels - levels[0])[1:].astype(float)
+    found.separated, found.direction = levels[edges[0]] != levels[edges[1]], (w, 0.0 * w)
+    return Answer(found, separable=bool(found.separated.all()), signs=(out[1:].tolist(), []))
 
 
 def answer(design: Design) -> Answer:
     """Split the rows, and prove it."""
-    (n, d), flaw, found = design.shape, "", Split.of_nothing(*design.shape)
+    n, d = design.shape
     if not n:
-        nothing = np.zeros((0, 0), object)
+        found, nothing = Split.of_nothing(n, d), np.zeros((0, 0), object)
         return Answer(found, Face(d, found.kept, nothing, found.kept), separable=False)
     for everything in (False, True) if n * d <= EXACT else (False,):
-        try:
-            found = program.split(design, everything)
-        except program.ProgramError as error:
-            flaw = str(error)
-            continue
+        found = program.split(design, everything)
         flaw, face = prove(design, found)
         every = len(found.at) == n
         if face is not None and (every or not flaw):
@@ -139,23 +160,19 @@ def prove(design: Design, found: Split) -> tuple[str, Face | None]:
     Returns the unproved part, or an empty string; and the face. With a face, only the dependence of
     columns is unproved: all else holds without these columns.
     """
-    some = ~found.separated[found.at]
-    some &= (found.weights > 0) | design.equality[found.at]
-    at, q, (n, d) = found.at[some], found.weights[some], design.shape
-    rest = np.setdiff1d(np.arange(d), found.kept)
+    some, (n, d), flaw = spanning(design, found), design.shape, flaw_of_weights(design, found)
+    at, q, rest = found.at[some], found.weights[some], np.setdiff1d(np.arange(d), found.kept)
     if len(found.kept) == n:  # these span all columns
         rest = rest[rest < found.kept.max(initial=0)]
-    if (found.weights[~some] != 0).any() or (q[~design.equality[at]] < 0).any():
-        return "weights are negative somewhere, or not 0 on rows that are separated", None
-    if not balances(design, found):
-        return "the weights do not balance the rows", None
+    if flaw:
+        return flaw, None
     if not len(rest) and _holds_in_floats(design, found, at, q):
         k = len(found.kept)
         own = np.arange(k if found.separated.all() else 0)
         return "", Face(d, found.kept, np.eye(len(own), k, dtype=object), own)
     if n * d > EXACT or not design.is_whole:
         return "it takes too long", None
-    return _in_integers(design, found, at, q, rest)
+    return _in_integers(design, found, rest)
 
 
 def _holds_in_floats(design: Design, found: Split, at: Array, q: Array) -> bool:
@@ -175,17 +192,15 @@ def _holds_in_floats(design: Design, found: Split, at: Array, q: Array) -> bool:
         return rank == k and not len(bad) and exact.is_regular(A[first], E[first])
     A, weights = _both_ways(A, design.equality[at], q)
     E = np.abs(_both_ways(E, design.equality[at], q)[0])
-    order, rank = exact.independent_first(
-        A.T * np.maximum(weights, 1e-3 * weights.max(initial=0.0))
-    )
+    size = np.maximum(weights, 1e-3 * weights.max(initial=0.0))
+    order, rank = exact.independent_first(A.T * size)
     return rank == k and exact.solution_is_near(A[order].T, weights[order], E[order].T)
 
 
-def _in_integers(
-    design: Design, found: Split, at: Array, q: Array, rest: Array
-) -> tuple[str, Face | None]:
+def _in_integers(design: Design, found: Split, rest: Array) -> tuple[str, Face | None]:
     """``prove`` in integers: for rows of both kinds, and dependent columns."""
-    kept, separated, equality = found.kept, found.separated, design.equality[at]
+    some, kept, separated = spanning(design, found), found.kept, found.separated
+    at, q, equality = found.at[some], found.weights[some], design.equality[found.at[some]]
     M, d = design.integers(np.arange(design.shape[0])), design.shape[1]
     flaw = f"column {rest[0]} is not identified only up to rounding" if len(rest) else ""
     if len(rest) and len(rest) <= MANY and not len(found.loose) and _are_sums(M, found, rest):
@@ -234,9 +249,7 @@ def _both_ways(A: Array, equality: Array, q: Array) -> tuple[Array, Array]:
     return np.concatenate([A[~equality], A[equality], -A[equality]]), np.concatenate(weights)
 
 
-def not_positive(
-    design: Design, some: Array, w: tuple[Array, Array], face: Face | None = None
-) -> tuple[Array, Array]:
+def not_positive(design: Design, some: Array, w: Parts, face: Face | None = None) -> Parts:
     """Rows of a mask on which a direction is not proved to be positive, and its signs.
 
     The direction is replaced by the nearest one of the face, if that is known.
@@ -250,10 +263,6 @@ def not_positive(
     m = design.margins(high[:, None])[at, 0]
     error = 2.0**-47 + UNIT * (d + 16)  # of numbers, and of sums
     unclear = at[~(m > 2 * error * float(design.reach @ np.abs(high)))]
-    if 0 < len(unclear) * d <= WRITTEN:
-        A, E = dense(design.rows(unclear)), design.errors(unclear)
-        errors = UNIT * (d + 16) * (np.abs(A) @ np.abs(high)) + E @ np.abs(high)
-        unclear = unclear[~(A @ high > errors)]
     if not design.is_whole or not 0 < len(unclear) * d <= EXACT:
         return unclear, signs
     if v is None:
@@ -262,11 +271,31 @@ def not_positive(
     return unclear[~(design.integers(unclear).astype(object) @ v > 0)], signs
 
 
-def balances(design: Design, found: Split) -> bool:
-    """Whether ``A'q = 0`` up to rounding."""
+def spanning(design: Design, found: Split) -> Array:
+    """Mask of rows of the sample that overlap: those with weight, and equalities."""
+    some = (found.weights > 0) | design.equality[found.at]
+    return np.asarray(some & ~found.separated[found.at])
+
+
+def face_in_floats(design: Design, found: Split) -> Array:
+    """Directions that are 0 on these rows, up to rounding."""
+    kept, rows = found.kept, design.rows(found.at[spanning(design, found)])
+    N = program.null_vectors(rows[:, kept] / design.reach[kept])[0]
+    N[np.abs(N).max(axis=1, initial=0.0) <= 1e-8] = 0.0
+    V = np.zeros((design.shape[1], N.shape[1]))
+    V[kept] = N / design.reach[kept, None]
+    return V
+
+
+def flaw_of_weights(design: Design, found: Split) -> str:
+    """An error of the dual variables q, or an empty string: ``A'q = 0`` up to rounding."""
     some = found.weights != 0
     q, A = found.weights[some], design.rows(found.at[some])
-    return bool((np.abs(A.T @ q) <= 1e-9 * design.reach * np.abs(q).sum()).all())
+    if (some & ~spanning(design, found)).any():
+        return "weights are negative somewhere, or not 0 on rows that are separated"
+    if (np.abs(A.T @ q) > 1e-9 * design.reach * np.abs(q).sum()).any():
+        return "the weights do not balance the rows"
+    return ""
 
 
 def flaw_in_floats(design: Design, found: Split) -> str:
@@ -280,19 +309,13 @@ def flaw_in_floats(design: Design, found: Split) -> str:
         return "the direction does not separate all rows that are called separated"
     if (np.abs(m[~found.separated]) > 1e-9 * size).any():
         return "the direction is not 0 on all rows that are called overlapping"
-    A, q, free = design.rows(found.at), found.weights, design.equality[found.at]
-    if (q[~free] < 0).any() or (q[found.separated[found.at]] != 0).any():
-        return "weights are negative somewhere, or not 0 on rows that are separated"
-    if not balances(design, found):
-        return "the weights do not balance the rows"
-    spanning = ~found.separated[found.at] & ((q > 0) | free)
-    N = program.null_vectors(A[spanning][:, kept] / unit[kept])[0]
-    V = np.zeros((len(w), N.shape[1]))
-    V[kept] = N / unit[kept, None]
+    flaw = flaw_of_weights(design, found)
+    if flaw:
+        return flaw
+    V = face_in_floats(design, found)
     if (np.abs(design.margins(V)[~found.separated]) > 1e-7).any():
         return "some overlapping rows are not combinations of those with weight"
-    moved = np.abs(N).max(axis=1, initial=0.0) > 1e-7
-    if (moved != found.face[kept].any(axis=1)).any():
+    if (V.any(axis=1) != found.face.any(axis=1))[kept].any():
         return "coefficients are called infinite that are finite, or the other way round"
     return ""
 
@@ -344,17 +367,16 @@ def statuses(design: Design, found: Split, face: Face | None) -> tuple[list[str]
     """
     out = np.full(design.shape[1], UNIDENTIFIED, dtype=object)
     out[found.kept] = families.FINITE
-    exactly = None if face is None else face.floats(face.vectors)
-    moved = (found.face if exactly is None else exactly).any(axis=1)
-    infinite = np.flatnonzero(moved & (out == families.FINITE)).tolist()
+    exactly = found.face if face is None else face.floats(face.vectors)
+    infinite = np.flatnonzero(exactly.any(axis=1) & (out == families.FINITE)).tolist()
     if not infinite:
         return out.tolist(), []
-    if exactly is not None and not found.face[infinite].any(axis=1).all():
+    if not found.face[infinite].any(axis=1).all():
         found = replace(found, face=exactly)  # in floats, indistinguishable from 0
-    cone = Cone(design, found, face if design.is_whole else None)
-    known, few = cone.signs(found.direction), found.spanned and len(infinite) <= MOST_SIGNS
-    seen = np.zeros(len(out), int) if known is None else known.astype(int)
-    signs = {j: cone.sign(j, int(seen[j])) if few else cone.sign_of_a_row(j) for j in infinite}
+    few = found.spanned and len(infinite) <= MOST_SIGNS
+    cone = Cone(design, found, face if design.is_whole else None, few)
+    seen = cone.signs(found.direction)
+    signs = {j: cone.sign(j, int(seen[j])) for j in infinite}
     for j, sign in signs.items():
         out[j] = {1: families.PLUS, -1: families.MINUS}.get(sign or 0, families.EITHER)
     return out.tolist(), [j for j, sign in signs.items() if sign is None]
@@ -366,18 +388,15 @@ class Cone:
     T holds some of these rows, scaled to unit length; ``lengths`` are their norms before.
     """
 
-    def __init__(self, design: Design, found: Split, face: Face | None) -> None:
-        self.design, self.found, self.face = design, found, face
-        every = np.flatnonzero(found.separated)
-        few = len(every) * design.shape[1] <= WRITTEN
-        self.look_at(every if few else np.intersect1d(found.at, every))
+    def __init__(self, design: Design, found: Split, face: Any, few: bool) -> None:
+        self.design, self.found, self.face, self.few = design, found, face, few
+        self.look_at(np.intersect1d(found.at, np.flatnonzero(found.separated)))
 
     def look_at(self, at: Array) -> None:
         """Set T to some of the separated rows, in well-conditioned coordinates."""
         self.at, A, F, unit = at, self.design.rows(at), self.found.face, self.design.reach
-        T, size = np.asarray(A @ F), np.abs(A) @ np.abs(F)
-        cancelled = np.abs(T).max(axis=1) < program.CLEAR * size.max(axis=1)
-        if cancelled.any() and len(at) * F.size <= 1e7:
+        T, size = np.asarray(A @ F), program.CLEAR * (np.abs(A) @ np.abs(F)).max(axis=1)
+        if (np.abs(T).max(axis=1) < size).any() and len(at) * F.size <= 1e7:
             T = multiplied(dense(A), F)[0]
         top = np.maximum(np.abs(T).max(axis=1), 1e-300)
         T, C = program.coordinates(T / top[:, None])
@@ -387,8 +406,9 @@ class Cone:
         self.z = np.linalg.lstsq(self.F * unit[:, None], w, rcond=None)[0]
         self.z /= np.sqrt(self.z @ self.z)
 
-    def signs(self, w: tuple[Array, Array]) -> Array | None:
-        """The signs of a direction of the cone; if it is outside, violated rows join T."""
+    def signs(self, w: Parts) -> Array:
+        """The signs of a direction of the cone; if it is outside, 0, and violated rows join T."""
+        w = w[0].ravel(), w[1].ravel()
         bad, signs = not_positive(self.design, self.found.separated, w, self.face)
         new = np.setdiff1d(bad, self.at)[: 4 * len(self.z)]
         if len(new):
@@ -396,56 +416,53 @@ class Cone:
         if self.face is None:
             size = np.abs(w[0]) * self.design.reach
             signs = np.where(size > TINY * size.max(), signs, 0.0)
-        return None if len(bad) else signs
+        return np.zeros(len(signs)) if len(bad) else signs
 
     def sign(self, j: int, seen: int) -> int | None:
         """1 or -1 if a column has this sign in the whole cone; 0: either; None: unknown.
 
-        ``seen`` is the sign in a known direction of the cone; 0: none is known.
+        The other sign is one more row: it is separated, or its weight and those of the others prove
+        that it is not. ``seen`` is the sign in a known direction; 0: none is known. Unless there
+        are few columns, only signs that a single row implies are known.
         """
-        known = {seen} - {0}
+        known, every = {seen} - {0}, np.flatnonzero(self.found.separated)
+        small = self.few and self.face is not None and len(every) * len(self.z) <= SIMPLEX
         for sign in (seen or 1, -(seen or 1)):
-            for part in (1e-6, 1e-3, 0.1) * 3:
-                q, rest = least_rest(self.T, sign * self.F[j] / np.sqrt(self.F[j] @ self.F[j]))
-                length = np.sqrt(rest @ rest)
-                if length <= 1e-8:
-                    if self.is_sum(sign, j, q):
+            for _ in range(9):  # until all rows that are violated have joined T
+                line = sign * self.F[j] / np.sqrt(self.F[j] @ self.F[j])
+                nearest = self.T @ line >= 1 - TINY
+                if nearest.any() and self.is_sum(sign, j, nearest / nearest.sum()):
+                    return sign
+                if not self.few:
+                    break
+                rows = np.vstack([self.T, -line])
+                separated, z, q = program.faces(rows, np.zeros(len(rows), bool))[:3]
+                if not separated[-1]:
+                    if self.is_sum(sign, j, q[:-1] / (q[-1] or 1.0)):
                         return sign
                     break
-                v = multiplied(self.F, (part * self.z - rest / length)[:, None])
-                signs = self.signs((v[0][:, 0], v[1][:, 0]))
-                if signs is not None and signs[j]:
-                    known.add(int(signs[j]))
+                z = z / (np.sqrt(z @ z) or 1.0) + (0.0 if separated.all() else 1e-3) * self.z
+                found = int(self.signs(multiplied(self.F, z[:, None]))[j])
+                if found:
+                    known.add(found)
                     break
+            if small and -sign not in known:
+                M, unit = self.on_face(every, j)
+                answer = exact.combination(M, sign * unit)
+                if answer is not None and answer[1] is None:
+                    return sign
+                known |= set() if answer is None else {-sign}
             if len(known) == 2:
                 return 0
-        every = np.flatnonzero(self.found.separated)
-        if self.face is None or len(every) * len(self.face.vectors) > SIMPLEX:
-            return None
-        M, line = self.on_face(every, j)
-        for sign in (1, -1):
-            found = exact.combination(M, sign * line)
-            if found is None or found[1] is None:
-                return None if found is None else sign
-        return 0
-
-    def sign_of_a_row(self, j: int) -> int | None:
-        """The sign implied by a single row; None: no row implies it."""
-        line = self.F[j] / np.sqrt(self.F[j] @ self.F[j])
-        along = self.T @ line
-        for sign in (1, -1):
-            q = (np.arange(len(along)) == (sign * along).argmax()) * 1.0
-            if sign * (along @ q) >= 1 - TINY and self.is_sum(sign, j, q):
-                return sign
         return None
 
     def on_face(self, at: Array, j: int) -> tuple[Array, Array]:
         """Rows, and a column's unit vector, on the face: integers."""
-        face = self.face
-        assert face is not None
-        used, place = np.flatnonzero(face.vectors.any(axis=0)), np.searchsorted(face.kept, j)
+        face, place = self.face, np.searchsorted(self.face.kept, j)
+        used = np.flatnonzero(face.vectors.any(axis=0))
         M = self.design.integers(at)[:, face.kept[used]]
-        return exact.multiplied(M, face.vectors[:, used].T), face.vectors[:, place]
+        M = M if face.is_all else exact.multiplied(M, face.vectors[:, used].T)
+        return M, face.vectors[:, place]
 
     def is_sum(self, sign: int, j: int, q: Array) -> bool:
         """Whether some q nearby has ``T'q`` equal to a unit vector, exactly if the face is."""
@@ -456,25 +473,6 @@ class Cone:
             if exact.positive_weights(np.vstack([M, -sign * line]).T, weights) is not None:
                 return True
         return self.face is None
-
-
-def least_rest(T: Array, unit: Array) -> tuple[Array, Array]:
-    """Non-negative least squares for ``T'q = unit`` by an active set: q, and the residual.
-
-    No row is positive on the residual.
-    """
-    k, q = T.shape[1], np.zeros(len(T))
-    rows = np.argsort(-(T @ unit), kind="stable")[: 4 * k]
-    for _ in range(100):
-        found = nnls(T[rows].T, unit, maxiter=100 * sum(T.shape))[0]
-        rest = unit - T[rows].T @ found
-        gains = T @ rest
-        new = np.setdiff1d(np.flatnonzero(gains > TINY), rows)
-        if np.sqrt(rest @ rest) <= TINY or not len(new):
-            break
-        rows = np.append(rows, new[np.argsort(-gains[new])[: 2 * k]])
-    q[rows] = found
-    return q, rest
 
 
 # ---- the check of a report
@@ -569,74 +567,62 @@ def check_separability_proof(
     if report.kind == families.UNDECIDED:
         raise ValueError("the report is undecided, and claims nothing that could be checked here")
     kind = families.FAMILIES[report.family]
-    data = families.data_of(kind, X, **{**report.given, "y": y, "sample_weight": sample_weight})
-    if isinstance(kind, families.Pairs):
-        flaw = _flaw_of_pairs(report, kind.met(data))
-        return SeparabilityCheck(not flaw, flaw, True)
+    given = {**report.given, "y": y, "sample_weight": sample_weight}
+    data = families.data_of(kind, X, given)
     design, status = kind.rows(data), [c.status for c in report.coefficients]
-    separated, table = report.pairs, report.separated_rows
+    separated, w = report.pairs, np.zeros(design.shape[1])
     if not kind.compares:
-        separated = table[design.example, design.column]
-    elif len(separated) != design.shape[0] or (kind.table(design, separated) != table).any():
-        return SeparabilityCheck(False, "other pairs are compared, or are separated", exact)
-    if families.kind_of(separated) != report.kind or len(status) != design.shape[1]:
-        flaw = f"the kind of these rows is {families.kind_of(separated)!r}, not {report.kind!r}"
-        return SeparabilityCheck(False, flaw, exact)
-    found = _claim(report, kind, design, separated, np.array(status))
-    doubt, face = prove(design, found)
-    flaw = doubt if exact else "" if face is not None else flaw_in_floats(design, found)
-    moved = (found.face if face is None else face.floats(face.vectors)).any(axis=1)
-    if exact and not flaw and statuses(design, found, face) != (status, []):
-        flaw = "the sign of a coefficient is another one, or not proved"
-    infinite = ~np.isin(status, (families.FINITE, UNIDENTIFIED))
-    if not flaw and not np.array_equal(moved, infinite):
-        flaw = "coefficients are called infinite that are finite, or the other way round"
-    return SeparabilityCheck(not flaw, flaw, exact or (face is not None and not doubt))
-
-
-def _flaw_of_pairs(report: Any, met: families.Met) -> str:
-    levels, w = met.levels(), np.zeros(len(met.names))
-    if report.direction is not None:
-        w[1:] = report.direction.coef[0]
-    separated, rise = levels[met.winner] != levels[met.loser], w[met.winner] - w[met.loser]
-    rows, status = (
-        report.separated_rows[met.example, met.column],
-        [c.status for c in report.coefficients],
-    )
-    if not np.array_equal(rows, separated) or families.kind_of(separated) != report.kind:
-        return f"other comparisons are separated: the kind is {families.kind_of(separated)!r}"
-    if not np.array_equal(rise > 0, separated) or (rise < 0).any():
-        return "the direction does not separate exactly these comparisons"
-    return "" if status == met.statuses(levels) else "the status of a coefficient is another one"
-
-
-def _claim(
-    report: Any, kind: families.Family, design: Design, separated: Array, status: Array
-) -> Split:
-    """The report's direction and q as a Split; of many rows, those with q > 0 and a sample."""
-    (n, d), w, reach = design.shape, np.zeros(design.shape[1]), design.reach
-    some, q = np.ones(n, bool), np.zeros(n)
-    if n * d > EXACT / 2:
-        some = np.random.default_rng(0).permutation(n) < program.A_COLUMN * d + program.FEW
-    if report.overlap_weights is not None:
-        table = report.overlap_weights.tocoo()
-        places = design.example * table.shape[1] + design.column
-        order = np.argsort(places, kind="stable")
-        where = np.asarray(table.row, dtype=np.int64) * table.shape[1] + table.col
-        q[order[np.minimum(np.searchsorted(places[order], where), n - 1)]] = table.data
-    low = report.tail if np.shape(report.tail) == (d,) else np.zeros(d)
+        separated = report.separated_rows[design.example, design.column]
     if report.direction is not None:
         coef, intercept = report.direction
-        given, unit = kind.flat(coef, intercept, design.data.intercept), design.unit
-        w = given / unit
-        low = (((given - w * unit) - rounding_of(w * unit, w, unit)) + low) / unit
-    at, kept = np.flatnonzero(some | (q != 0)), np.flatnonzero(status != UNIDENTIFIED)
-    face = np.zeros((d, 0))
+        w = kind.flat(coef, intercept, design.data.intercept) / design.unit
+    truth, flaw = families.kind_of(separated), ""
+    if len(separated) != design.shape[0] or len(status) != design.shape[1]:
+        flaw = "other pairs are compared, or other coefficients are named"
+    elif truth != report.kind:
+        flaw = f"the kind of these rows is {truth!r}, not {report.kind!r}"
+    elif (kind.table(design, separated) != report.separated_rows).any():
+        flaw = "other pairs are separated"
+    elif isinstance(kind, families.Pairs):
+        flaw, exact = _flaw_of_pairs(design, separated, w, status), True
+    else:
+        flaw, exact = _flaw_of_rows(report, design, separated, w, status, exact)
+    return SeparabilityCheck(not flaw, flaw, exact)
+
+
+def _flaw_of_pairs(design: Design, separated: Array, w: Array, status: list[str]) -> str:
+    truth, rise = of_graph(design), design.margins(w[:, None])[:, 0]
+    if not np.array_equal(separated, truth.found.separated):
+        return "other comparisons are separated"
+    if not np.array_equal(separated, rise > 0) or (rise < 0).any():
+        return "the direction does not separate exactly these comparisons"
+    return "" if truth.signs == (status, []) else "the status of a coefficient is another one"
+
+
+def _flaw_of_rows(
+    report: Any, design: Design, separated: Array, w: Array, status: list[str], exact: bool
+) -> tuple[str, bool]:
+    """An error of the report's direction, q or statuses; and whether all is without rounding.
+
+    Of many rows, those with q > 0 and a sample are looked at.
+    """
+    (n, d), known = design.shape, np.array(status) != UNIDENTIFIED
+    some, q, none = np.ones(n, bool), np.zeros(n), np.zeros((d, 0))
+    if n * d > EXACT / 2:
+        size = program.A_COLUMN * d + program.FEW
+        some = np.random.default_rng(0).permutation(n) < size
+        some |= separated & (np.cumsum(separated) <= size)
+    if report.overlap_weights is not None:
+        q = dense(report.overlap_weights[design.example, design.column]).ravel()
+    at, kept, no = np.flatnonzero(some | (q != 0)), np.flatnonzero(known), np.zeros(0, int)
+    found = Split(at, separated, (w, report.tail), q[at], kept, no, no, none, none, none)
     if separated.any():
-        spanning = at[~separated[at] & ((q[at] > 0) | design.equality[at])]
-        N = program.null_vectors(design.rows(spanning)[:, kept] / reach[kept])[0]
-        N[np.abs(N).max(axis=1, initial=0.0) <= 1e-9] = 0.0
-        face = np.zeros((d, N.shape[1]))
-        face[kept] = N / reach[kept, None]
-    none = np.zeros((d, 0))
-    return Split(at, separated, (w, low), q[at], kept, at[:0], at[:0], face, none, none)
+        found.face = face_in_floats(design, found)
+    doubt, face = prove(design, found)
+    moved = (found.face if face is None else face.floats(face.vectors)).any(axis=1)
+    flaw = doubt if exact else "" if face is not None else flaw_in_floats(design, found)
+    if exact and not flaw and statuses(design, found, face) != (status, []):
+        flaw = "the sign of a coefficient is another one, or not proved"
+    if not flaw and (moved != (known & (np.array(status) != families.FINITE))).any():
+        flaw = "coefficients are called infinite that are finite, or the other way round"
+    return flaw, exact or (face is not None and not doubt)

@@ -12,14 +12,13 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils._param_validation import validate_parameter_constraints
 
-from marginsvm._rounding import rounding_of
 from marginsvm._threads import single_threaded_blas
 from marginsvm._typing import Array
 from marginsvm.separation import families
-from marginsvm.separation.families import FINITE, UNDECIDED, Data, Direction, Family, Pairs
+from marginsvm.separation.families import FINITE, UNDECIDED, UNIDENTIFIED, Data, Direction, Family
 from marginsvm.separation.fitted_models import arguments_of
 from marginsvm.separation.program import identified
-from marginsvm.separation.proof import answer, in_floats, statuses
+from marginsvm.separation.proof import answer, in_floats, of_graph, statuses
 
 T = TypeVar("T")
 
@@ -117,7 +116,7 @@ class Separability:
     pairs : ndarray of shape (n_pairs,), bool
         Cox's regression and choices: which of the compared pairs are separated.
     tail : ndarray or None
-        Low part of the direction in double-double arithmetic, where margins are very small.
+        What rounding has taken from the direction, in the units of X as printed.
     given : mapping
         All arguments but X, for the remainder.
 
@@ -210,7 +209,7 @@ class Separability:
         n = X.shape[0] if hasattr(X, "shape") else len(X)
         if n != len(self.used):
             raise ValueError(f"X has {n} examples, but the report {len(self.used)}")
-        data = families.data_of(self._family, X, **self.given)
+        data = families.data_of(self._family, X, self.given)
         return self._family.remainder(self, data, identified)
 
     def to_frame(self) -> Any:
@@ -228,19 +227,13 @@ class Separability:
         """
         import pandas as pd
 
-        names = [c.name for c in self.coefficients]
-        flat = np.zeros(len(names))
-        if self.direction is not None:
-            flat = self._family.flat(*self.direction, self.fit_intercept)[-len(names) :]
-        return pd.DataFrame(
-            {"status": [c.status for c in self.coefficients], "direction": flat},
-            index=pd.Index(names, name="coefficient"),
-        )
+        frame = pd.DataFrame(self.coefficients, columns=["coefficient", "status"])
+        flat = self.direction and self._family.flat(*self.direction, self.fit_intercept)
+        return frame.assign(direction=0.0 if flat is None else flat).set_index("coefficient")
 
     def __repr__(self) -> str:
         first = sorted(self.coefficients, key=lambda c: c.status == FINITE)[:_LISTED]
-        some = first and first[0].status != FINITE
-        shown = [c for c in self.coefficients if c in first] if some else []
+        shown = [c for c in self.coefficients if c in first and first[0].status != FINITE]
         width, left = max((len(c.name) for c in shown), default=0), len(self.coefficients)
         words = {families.EITHER: "infinite, of either sign"}
         table = [f"  {c.name:<{width}}  {words.get(c.status, c.status)}" for c in shown]
@@ -277,20 +270,18 @@ class Separability:
                 "fit without a penalty mean nothing: give likelihood ratio tests and profile "
                 "likelihood intervals.",
             ]
-        if self.sentence:
-            texts.append(f"For a paper: {self.sentence}")
+        texts += [f"For a paper: {self.sentence}"] * bool(self.sentence)
         if self.nearly_collinear:
             texts.append(
                 f"R would leave out {_listed(self.nearly_collinear)}: nearly a combination of the "
                 "columns before, but none in these numbers."
             )
-        return [*texts, *["The offset changes nothing of this."] * ("offset" in self.given)]
+        offset = "The offset changes nothing of this."
+        return [*texts, *[offset] * (self.given.get("offset") is not None)]
 
     def _infinite(self) -> list[str]:
         """The names of infinite coefficients."""
-        return [
-            c.name for c in self.coefficients if c.status not in (FINITE, families.UNIDENTIFIED)
-        ]
+        return [c.name for c in self.coefficients if c.status not in (FINITE, UNIDENTIFIED)]
 
     @property
     def sentence(self) -> str:
@@ -420,60 +411,37 @@ def check_separability(
     fitted = arguments_of(X, y)
     if fitted is not None:
         return check_separability(**fitted)
-    validate_parameter_constraints(
-        _CONSTRAINTS, {"fit_intercept": fit_intercept}, "check_separability"
-    )
-    kind = families.family_of(family, y)
-    more = {"offset": offset, "strata": strata, "entry": entry, "groups": groups}
     given = {
         "y": y,
         "sample_weight": sample_weight,
         "fit_intercept": fit_intercept,
         "feature_names": feature_names,
-        **{key: value for key, value in more.items() if value is not None},
+        "offset": offset,
+        "strata": strata,
+        "entry": entry,
+        "groups": groups,
     }
-    data = families.data_of(kind, X, **given)
-    common: dict[str, Any] = {
-        "family": kind.name,
-        "fit_intercept": data.intercept,
-        "used": np.isin(np.arange(data.n), data.example),
-        "given": given,
-    }
-    found = _of_pairs(kind, data) if isinstance(kind, Pairs) else _of_rows(kind, data)
-    return Separability(**found, **common)
-
-
-def _of_pairs(kind: Pairs, data: Data) -> dict[str, Any]:
-    met = kind.met(data)
-    levels = met.levels()
-    separated = np.asarray(levels[met.winner] != levels[met.loser])
-    table, rows = np.zeros((2, data.n, int(met.column.max()) + 1), bool)
-    table[met.example, met.column], rows[met.example, met.column] = separated, True
-    table = families.completed(table, rows)
-    w = (levels - levels[0])[1:].astype(float)
-    return {
-        "kind": families.kind_of(separated),
-        "exact": True,
-        "separable": bool(separated.all()),
-        "separated_rows": table,
-        "direction": Direction(w[None], w[:0]) if separated.any() else None,
-        "coefficients": tuple(map(Coefficient, met.names[1:], met.statuses(levels))),
-    }
+    validate_parameter_constraints(_CONSTRAINTS, given, "check_separability")
+    kind = families.family_of(family, y)
+    data = families.data_of(kind, X, given)
+    used = np.isin(np.arange(data.n), data.example)
+    common: dict[str, Any] = {"family": kind.name, "fit_intercept": data.intercept}
+    common |= {"used": used, "given": given}
+    try:
+        return Separability(**_of_rows(kind, data), **common)
+    except MemoryError as error:
+        return Separability(UNDECIDED, np.zeros((data.n, 1), bool), reason=f"{error}.", **common)
 
 
 def _of_rows(kind: Family, data: Data) -> dict[str, Any]:
-    try:
-        design = kind.rows(data)
-    except families.TooLargeError as error:
-        table = np.zeros((data.n, 1), bool)
-        return {"kind": UNDECIDED, "separated_rows": table, "reason": f"{error}."}
-    known = answer(design)
+    design = kind.rows(data)
+    known = of_graph(design) if isinstance(kind, families.Pairs) else answer(design)
     found, face, separated = known.found, known.face, known.found.separated
 
     @cache
     @single_threaded_blas()
     def coefficients() -> tuple[tuple[Coefficient, ...], str]:
-        each, unknown = statuses(design, found, face)
+        each, unknown = known.signs or statuses(design, found, face)
         left = f"The signs of these are not decided: {_listed([design.names[j] for j in unknown])}."
         text = " ".join(t for t in (known.reason, left * bool(unknown)) if t)
         return tuple(map(Coefficient, design.names, each)), text
@@ -481,24 +449,24 @@ def _of_rows(kind: Family, data: Data) -> dict[str, Any]:
     w, low = found.direction
     if face is not None and not face.is_all:  # the proved direction itself
         w, low = in_floats(face.near(found.direction), face.kept, len(w))
-    unit = np.ldexp(design.unit, -np.frexp(np.abs(w * design.reach).max(initial=0.0))[1])
-    high = w * unit
-    low = rounding_of(high, w, unit) + low * unit
+    size = np.exp2(-np.frexp(np.abs(w * design.reach).max(initial=0.0))[1])
+    high = w * size * design.unit
     some = np.flatnonzero(found.weights)
     q, at = found.weights[some], found.at[some]
     table = kind.table(design, separated)
     shape = (data.n, data.n) if kind.compares else table.shape
     weights = q / (np.abs(q).sum() or 1.0), (design.example[at], design.column[at])
+    proof = None if known.separable or known.signs else sp.csr_array(weights, shape=shape)
     shown = separated.any() and not known.undecided
     return {
         "kind": UNDECIDED if known.undecided else families.kind_of(separated),
-        "exact": face is not None and not known.reason,
+        "exact": bool(known.signs) or (face is not None and not known.reason),
         "separable": known.separable,
         "separated_rows": table,
         "direction": kind.direction(high, design) if shown else None,
-        "tail": low,
+        "tail": (w * size - high / design.unit) + low * size,
         "coefficients": lambda: coefficients()[0],
-        "overlap_weights": None if known.separable else sp.csr_array(weights, shape=shape),
+        "overlap_weights": proof,
         "reason": lambda: coefficients()[1],
         "nearly_collinear": tuple(design.names[j] for j in found.close.tolist()),
         "pairs": separated,

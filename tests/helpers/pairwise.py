@@ -58,34 +58,20 @@ def covering(choices, given=()):
     """Rows, one of each choices, in which every two of different choices meet; greedily."""
     if len(choices) == 1:
         return [(i,) for i in choices[0] if (i,) not in given]
-    places = list(combinations(range(len(choices)), 2))
 
     def pairs(row):
-        return {(a, row[a], b, row[b]) for a, b in places}
+        return set(combinations(enumerate(row), 2))
 
-    wanted = {
-        (a, i, b, j) for a, b in places for i, j in product(choices[a], choices[b])
-    } - set().union(*map(pairs, given))
-    rows = []
+    rows, wanted = [], set()
+    for (a, some), (b, others) in combinations(enumerate(choices), 2):
+        wanted |= {((a, i), (b, j)) for i, j in product(some, others)}
+    wanted -= set().union(*map(pairs, given))
     while wanted:
-        rows.append(_best_row(choices, wanted))
+        row = dict(min(wanted))  # around the first pair, each other value makes the most pairs
+        for place, values in enumerate(choices):
+            if place not in row:
+                met = [{tuple(sorted([(place, v), x])) for x in row.items()} for v in values]
+                row[place] = values[max(range(len(values)), key=lambda i: len(met[i] & wanted))]
+        rows.append(tuple(row[place] for place in range(len(choices))))
         wanted -= pairs(rows[-1])
     return rows
-
-
-def _best_row(choices, wanted):
-    """A row around the first wanted pair, each other place as it makes the most pairs."""
-    a, i, b, j = min(wanted)
-    row = {a: i, b: j}
-    for place in range(len(choices)):
-        if place not in row:
-            row[place] = max(choices[place], key=lambda v: _number(row, place, v, wanted))
-    return tuple(row[place] for place in range(len(choices)))
-
-
-def _number(row, place, value, wanted):
-    """Wanted pairs of a value at a place with what the row has."""
-    return sum(
-        ((other, v, place, value) if other < place else (place, value, other, v)) in wanted
-        for other, v in row.items()
-    )

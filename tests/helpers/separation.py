@@ -110,57 +110,34 @@ def rank(rows):
 
 def truth(X, y, **options):
     """Kind, which rows are separated, and the status of every coefficient."""
-    rows = conditions(X, y, **options)
-    return of_estimable(rows) if options.get("family") == "pairs" else truth_of(rows)
+    return truth_of(conditions(X, y, **options), estimable=options.get("family") == "pairs")
 
 
-def truth_of(rows):
-    """The same of conditions."""
-    A = [row for row, *_ in rows]
+def truth_of(rows, *, estimable=False):
+    """The same of conditions.
+
+    Not identified are columns that are combinations of those before them; or, if ``estimable``,
+    coefficients that no combination of rows determines.
+    """
+    A, kept = [row for row, *_ in rows], []
     d = len(A[0])
-    kept = []
     for j in range(d):
-        if rank([[row[c] for c in [*kept, j]] for row in A]) > len(kept):
+        if estimable or rank([[row[c] for c in [*kept, j]] for row in A]) > len(kept):
             kept.append(j)
     rows = [([row[c] for c in kept], *rest) for row, *rest in rows]
     separated = [
         not equality and not is_combination(rows, [-v for v in row]) for row, equality, *_ in rows
     ]
-    fixed = [row for (row, *_), s in zip(rows, separated, strict=True) if not s]
+    A = [row for row, *_ in rows]
+    fixed = [row for row, s in zip(A, separated, strict=True) if not s]
     statuses = ["not identified"] * d
     for place, j in enumerate(kept):
         unit = [Fraction(int(i == place)) for i in range(len(kept))]
         if rank([*fixed, unit]) == rank(fixed):
             statuses[j] = "finite"
-            continue
-        down = not is_combination(rows, unit)  # else w_j >= 0 in the whole cone
-        up = not is_combination(rows, [-v for v in unit])
-        statuses[j] = {(True, False): "+inf", (False, True): "-inf", (True, True): "inf"}[up, down]
-    return kind_of(separated), where_of(rows, separated), statuses
-
-
-def kind_of(separated):
-    return "overlap" if not any(separated) else "complete" if all(separated) else "quasi-complete"
-
-
-def where_of(rows, separated):
-    return [(i, j) for (_, _, i, j), s in zip(rows, separated, strict=True) if s]
-
-
-def of_estimable(rows):
-    """The same; coefficients that no combination of rows determines are not identified."""
-    separated = [
-        not equality and not is_combination(rows, [-v for v in row]) for row, equality, *_ in rows
-    ]
-    A = [row for row, *_ in rows]
-    fixed, statuses = [row for row, s in zip(A, separated, strict=True) if not s], []
-    for j in range(len(A[0])):
-        unit = [Fraction(int(i == j)) for i in range(len(A[0]))]
-        if rank([*A, unit]) > rank(A):
-            statuses.append("not identified")
-        elif rank([*fixed, unit]) == rank(fixed):
-            statuses.append("finite")
-        else:
-            signs = [is_combination(rows, [s * v for v in unit]) for s in (1, -1)]
-            statuses.append({(1, 0): "+inf", (0, 1): "-inf", (0, 0): "inf"}[tuple(signs)])
-    return kind_of(separated), where_of(rows, separated), statuses
+        elif rank([*A, unit]) == rank(A):
+            signs = tuple(is_combination(rows, [s * v for v in unit]) for s in (1, -1))
+            statuses[j] = {(1, 0): "+inf", (0, 1): "-inf", (0, 0): "inf"}[signs]
+    kind = "overlap" if not any(separated) else "complete" if all(separated) else "quasi-complete"
+    where = [(i, j) for (_, _, i, j), s in zip(rows, separated, strict=True) if s]
+    return kind, where, statuses
