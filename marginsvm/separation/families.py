@@ -27,7 +27,7 @@ Examples without trials or of weight 0 have no rows. Offsets have no influence.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -296,6 +296,8 @@ class Family:
         Words of the report for examples, and for separated ones.
     compares : bool
         Whether rows are pairs of examples.
+    outcomes, rows : callable
+        Outcomes as an array, checked; the rows of conditions.
     fills : bool
         Whether entries of the table without a row take the value of the other ones.
     """
@@ -304,6 +306,8 @@ class Family:
     intercept = True
     noun, perfect = "examples", "are predicted perfectly"
     compares = fills = False
+    outcomes: Callable[[Any], Array]
+    rows: Callable[[Data], Design]
 
     def __init__(self, name: str, firth: str, *models: str) -> None:
         self.name, self.firth, self.models = name, firth, models
@@ -311,14 +315,6 @@ class Family:
     def read(self, X: Any, y: Any, more: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
         """X, outcomes and further arguments, checked."""
         return numbers_of(X), self.outcomes(y), more
-
-    def outcomes(self, y: Any) -> Array:
-        """Outcomes as an array, checked."""
-        raise NotImplementedError
-
-    def rows(self, data: Data) -> Design:
-        """The rows of conditions."""
-        raise NotImplementedError
 
     def table(self, design: Design, separated: Array) -> Array:
         """The report's table of separated rows; for pairs of examples, of the winners."""
@@ -443,14 +439,14 @@ class Ordinal(Family):
 
 
 class _Compared(Family):
-    """Base of Cox's regression and choices: rows ``x_i - x_j``, without an intercept."""
+    """Base of Cox's regression and choices: rows ``x_i - x_j``, without an intercept.
+
+    ``pairs`` returns winners, rivals, whether a row is an equality, and further fields.
+    """
 
     intercept = False
     compares = True
-
-    def pairs(self, data: Data) -> list[Array]:
-        """Winners, rivals, whether a row is an equality, and further fields."""
-        raise NotImplementedError
+    pairs: Callable[[Data], list[Array]]
 
     def rows(self, data: Data) -> Design:
         winner, rival, equality, *span = self.pairs(data)

@@ -609,9 +609,8 @@ def _flaw_of_rows(
     (n, d), known = design.shape, np.array(status) != UNIDENTIFIED
     some, q, none = np.ones(n, bool), np.zeros(n), np.zeros((d, 0))
     if n * d > EXACT / 2:
-        size = program.A_COLUMN * d + program.FEW
-        some = np.random.default_rng(0).permutation(n) < size
-        some |= separated & (np.cumsum(separated) <= size)
+        order, size = np.random.default_rng(0).permutation(n), program.A_COLUMN * d + program.FEW
+        some = (order < size) | (separated & (np.cumsum(separated) <= size))
     if report.overlap_weights is not None:
         q = dense(report.overlap_weights[design.example, design.column]).ravel()
     at, kept, no = np.flatnonzero(some | (q != 0)), np.flatnonzero(known), np.zeros(0, int)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
 from textwrap import fill
-from typing import Any, Generic, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,8 +19,6 @@ from marginsvm.separation.families import FINITE, UNDECIDED, UNIDENTIFIED, Data,
 from marginsvm.separation.fitted_models import arguments_of
 from marginsvm.separation.program import identified
 from marginsvm.separation.proof import answer, in_floats, of_graph, statuses
-
-T = TypeVar("T")
 
 _WIDTH = 96  # characters of a line
 _LISTED = 20  # largest number of lines of the table, and of named examples
@@ -39,27 +37,6 @@ class Coefficient(NamedTuple):
 
     name: str
     status: str
-
-
-class Later(Generic[T]):
-    """A field of a dataclass that may be given as a function, which is called when it is read."""
-
-    def __init__(self, default: T) -> None:
-        self._default = default
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, instance: object | None, owner: type) -> T:
-        if instance is None:
-            return self._default
-        value = vars(instance)[self._name]
-        if callable(value):
-            value = vars(instance)[self._name] = value()
-        return cast(T, value)
-
-    def __set__(self, instance: object, value: Any) -> None:
-        vars(instance)[self._name] = value
 
 
 @dataclass(frozen=True, repr=False)
@@ -136,9 +113,9 @@ class Separability:
     exact: bool = False
     separable: bool | None = None
     direction: Direction | None = None
-    coefficients: Later[tuple[Coefficient, ...]] = Later(())
+    coefficients: tuple[Coefficient, ...] = ()
     overlap_weights: sp.csr_array | None = None
-    reason: Later[str] = Later("")
+    reason: str = ""
     nearly_collinear: tuple[str, ...] = ()
     family: str = "binomial"
     fit_intercept: bool = True
@@ -146,6 +123,13 @@ class Separability:
     pairs: Array = field(default_factory=lambda: np.zeros(0, bool))
     tail: Array | None = None
     given: Mapping[str, Any] = field(default_factory=dict)
+
+    def __getattribute__(self, name: str) -> Any:
+        value = super().__getattribute__(name)
+        if name in ("coefficients", "reason") and callable(value):  # computed when it is read
+            value = value()
+            object.__setattr__(self, name, value)
+        return value
 
     def __getstate__(self) -> dict[str, Any]:
         """The state, with the coefficients computed."""
