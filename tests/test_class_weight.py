@@ -164,6 +164,13 @@ def test_a_class_of_weight_0_is_left_out(cls, rng):
         make(cls, class_weight={"a": 0.0, "b": 0.0}).fit(X, y)
 
 
+def test_even_classes_are_balanced(rng):
+    X, y = separable(rng)
+    for class_weight in ("balanced", {0: 1.0}):
+        clf = MaxMarginClassifier(C=1.0, class_weight=class_weight).fit(X, y)
+        same(clf, MaxMarginClassifier(C=1.0).fit(X, y), X)
+
+
 def test_nan_in_a_class_that_is_left_out_is_refused(rng):
     X, y = separable(rng)
     with pytest.raises(ValueError, match="NaN"):

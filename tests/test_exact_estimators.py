@@ -66,7 +66,7 @@ each_exact = pytest.mark.parametrize("name", EXACT)
 @each_kernel
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_forms_of_the_same_data(name, kernel, fit_intercept, rng):
-    X, y = data(name, rng)
+    X, y = data(name, rng, n=300 if "classes" in name else 60)
     params = {"kernel": kernel, "gamma": 0.2, "tol": 1e-8}
     if not name.startswith(("hard", "hull", "one class")):
         params["fit_intercept"] = fit_intercept
@@ -127,6 +127,7 @@ def test_going_on(name, kernel, rng):
     model = fit(given(name, warm_start=True, max_iter=1, **params), X, y)
     price = "nu" if getattr(model, "nu", None) else "C"
     changes = [{price: 0.6}, {price: 0.3}] if not name.startswith(("hard", "hull")) else []
+    changes += [{"loss": "squared_hinge"}] * name.startswith("hinge")
     for change in [{"max_iter": 200}, *changes]:
         model = certified(pickle.loads(pickle.dumps(model)).set_params(**change), X, y)
         anew = clone(model).set_params(warm_start=False).fit(X, y)

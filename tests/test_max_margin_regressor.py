@@ -186,6 +186,8 @@ def test_outputs_are_problems_of_their_own(rng, tube, kernel, fit_intercept):
     for name in ("intercept_", "objective_", "objective_bound_", "epsilon_"):
         assert getattr(reg, name).shape == (3,)
     assert reg.predict(Z).shape == Y.shape
+    one = MaxMarginRegressor(**params).fit(Z, Y[:, :1], weight)
+    assert one.predict(Z).shape == (25, 1)
     for j in range(3):
         one = MaxMarginRegressor(**params).fit(Z, Y[:, j], weight)
         assert reg.objective_[j] == pytest.approx(one.objective_, rel=1e-5)
