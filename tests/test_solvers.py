@@ -258,7 +258,9 @@ SOLVED = [
 ]
 
 
-@pytest.mark.parametrize(("method", "kind", "size", "name"), SOLVED)
+@pytest.mark.parametrize(
+    ("method", "kind", "size", "name"), SOLVED, ids=lambda v: str(getattr(v, "__name__", v))
+)
 def test_every_program_is_solved(method, kind, size, name):
     tol = {smo: 1e-5, dual_cd: 1e-4}.get(method, TOL)
     for seed in range(3 if size else 1):
