@@ -100,7 +100,7 @@ def test_no_margin_is_said_with_a_proof_whatever_tol_is(cls, kind, rng):
 def test_a_few_draws_are_no_proof(rng):
     """Text with a few long documents: its margin is a thousandth of the radius."""
     length = np.where(np.arange(200) < 4, 50.0, 1.0)
-    X = sp.random_array((200, 500), density=0.05, rng=rng, format="csr")
+    X = sp.random_array((200, 5000), density=0.01, rng=rng, format="csr")
     X, y = sp.diags_array(length) @ X, np.arange(200) % 2
     clf = fit(AdaptiveSamplingKernelClassifier(max_iter=300, random_state=0), X, y)
     assert clf.status_ == "max_iter"
