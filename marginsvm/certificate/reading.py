@@ -17,7 +17,7 @@ from marginsvm.certificate.bounded import Dual, Numbers, Primal, Rationals, dual
 from marginsvm.certificate.exact import refuting_weights
 from marginsvm.certificate.examples import ExactFeatures, KernelMatrix
 from marginsvm.problem.design import Design, mean_of
-from marginsvm.problem.kernels import Gram, distinct, kernel_on
+from marginsvm.problem.kernels import Gram, distinct, in_floats, kernel_on
 from marginsvm.problem.matrix import as_matrix
 from marginsvm.problem.quadratic_program import (
     ProblemSpec,
@@ -213,7 +213,7 @@ class Reading:
                 X = np.array([x / (numbers.length(x) or 1) for x in X], dtype=object)
             self.examples: Any = ExactFeatures(X, centred=self.free)
             return
-        matrix, constant = as_matrix(X), self.constant
+        matrix, constant = as_matrix(in_floats(X)), self.constant
         if self.spec.normalize:
             matrix, constant = matrix.divided(constant), 0.0
         mean: Any = mean_of(matrix) if self.free else None
