@@ -144,8 +144,7 @@ def attacked(cls, problem, params):
     X, y, weight = problem
     estimator = cls(**params)
     if params.get("kernel") == "precomputed":
-        X = dense(X) / (np.abs(dense(X)).max() or 1.0)
-        X = X @ X.T
+        X = gram(X)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -161,6 +160,11 @@ def attacked(cls, problem, params):
 
 def dense(X):
     return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
+
+
+def gram(X):
+    X = dense(X) / (np.abs(dense(X)).max() or 1.0)
+    return X @ X.T
 
 
 def noisy(estimator, X):
@@ -201,9 +205,8 @@ def inspect(estimator, X, y, weight):
             assert estimator.separable_ in (True, None)
 
 
-@each_and_toy
-def test_attack(cls, request):
-    number = 40 if request.config.getoption("all") else 20
+def survives(cls, number, attacked=attacked):
+    """Attack an estimator by random problems and parameters."""
 
     @settings(
         max_examples=EXAMPLES or number,
@@ -217,6 +220,11 @@ def test_attack(cls, request):
         attacked(cls, problem, params)
 
     attack()
+
+
+@each_and_toy
+def test_attack(cls, request):
+    survives(cls, 40 if request.config.getoption("all") else 20)
 
 
 # What it has found, one test each.

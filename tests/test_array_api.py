@@ -4,6 +4,7 @@ import pickle
 import subprocess
 import sys
 from contextlib import contextmanager
+from functools import partial
 from unittest import SkipTest
 
 import numpy as np
@@ -13,13 +14,12 @@ from helpers.battery import over, slow, some_slow
 from helpers.estimators import ESTIMATORS, fit, make, overlapping, parameters, quiet, separable
 from helpers.hostile import hostile_problem, truthful
 from helpers.pairwise import pairwise
-from hypothesis import given
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.utils import _array_api, get_tags
 from sklearn.utils._array_api import get_namespace
 from sklearn.utils.estimator_checks import _yield_array_api_checks
-from test_arbitrary_data import gram, inspect, is_ours, options, problems, profile
+from test_arbitrary_data import gram, inspect, is_ours, survives
 
 import marginsvm
 from marginsvm import (
@@ -396,7 +396,7 @@ def test_hostile_units(cls, there):
             truthful(cls, X, y, fit_intercept, there=there, max_iter=ROUNDS)
 
 
-def on_a_device(cls, problem, params, there):
+def on_a_device(there, cls, problem, params):
     X, y, weight = problem
     X = X.toarray() if sp.issparse(X) else np.asarray(X)
     if params.get("kernel") == "precomputed":
@@ -418,9 +418,4 @@ def on_a_device(cls, problem, params, there):
 @each_on_devices
 @in_each_library
 def test_attack(cls, there):
-    @profile
-    @given(problem=problems(), params=options(cls))
-    def attack(problem, params):
-        on_a_device(cls, problem, params, there)
-
-    attack()
+    survives(cls, 40, partial(on_a_device, there))

@@ -240,7 +240,8 @@ class Reading:
                 K = kernel(X, X)
             else:
                 widens = getattr(estimator, "_widens_kernels", False)
-                gram = Gram(kernel, X.astype(np.float64) if widens else X, cache_size=inf)
+                wide = widens or self.spec.normalize  # as fits do
+                gram = Gram(kernel, X.astype(np.float64) if wide else X, cache_size=inf)
                 K, rounding = gram.whole(), gram.rounding
         K = numbers.array(K)
         scale, constant = None, numbers.number(self.constant)
