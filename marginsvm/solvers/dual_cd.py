@@ -309,10 +309,14 @@ def _by_rows(
     least = 0.05 * float(ridge.mean()) + 1.0 / (0.06 * upper.sum())
     b, sigma, slope, active = 0.0, (0.1 * size + least) * qp.intercept, 1.0, np.arange(m)
     seed, passes, mark, gap = np.ones(1, np.uint64), 0.0, 50.0, 1.0
+    epochs = 10.0
+    if alpha.any():  # a start is checked first, at its best intercept
+        S = X @ w - w @ mean
+        b, epochs = float(qp.best_f(S[:, None], np.zeros(qp.n_free))[0] - w @ mean), 0.0
     while True:
         b, steps = descend_rows(
             *arrays, of, qp.sign, target, square[of] + ridge + sigma, ridge, upper, b, sigma,
-            alpha, w, active, seed, int((10.0 + 0.3 * passes) * m), 0.03 * slope,
+            alpha, w, active, seed, int(epochs * m), 0.03 * slope,
         )  # fmt: skip
         passes += steps / m + 2
         mass = float(alpha.sum()) + 1e-300 if qp.game else 1.0
@@ -327,6 +331,7 @@ def _by_rows(
             if progress.gap > 0.3 * gap:
                 return
             mark, gap = 2.0 * passes, progress.gap
+        epochs = 10.0 + 0.3 * passes
         free = max(1, int(np.count_nonzero((alpha > 0.0) & (alpha < upper))))
         sigma = (size * min(1.0, max(0.05, 30.0 / free)) + least) * qp.intercept
         b += sigma * float(qp.sign @ alpha)
