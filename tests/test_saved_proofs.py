@@ -239,7 +239,7 @@ def numbers(proof):
 
 def test_weights_that_no_float_holds_are_verified(saved):
     """Exact weights of an overlap, some with numerators of more than 1,024 bits."""
-    X, y = np.random.default_rng(2).standard_normal((55, 7)), np.arange(55) % 4
+    X, y = np.random.default_rng(4).standard_normal((70, 7)), np.arange(70) % 4
     proof = saved(MaxMarginClassifier(), X, y)
     assert proof["claims"]["feasible"] is False
     weights = [verify_alone.number(x) for _, _, x in proof["weights"]]
