@@ -174,13 +174,17 @@ def positive_weights(A: Array, q: Array, *, integers_wanted: bool = False) -> li
     if not len(A):
         return [1] * len(q)
     whole = A.dtype.kind != "f"
-    e = floats(A)[1] if whole else np.frexp(np.abs(A).max(axis=1, keepdims=True))[1]
-    with np.errstate(all="ignore"):
-        F = floats(A)[0] if whole else np.ldexp(A, -e)
-        if not whole and not np.array_equal(np.ldexp(F, e), A):
-            return None  # small numbers would be lost
+    if whole:
+        F = floats(A)[0]
+    else:
+        with np.errstate(all="ignore"):
+            e = np.frexp(np.abs(A).max(axis=1, keepdims=True))[1]
+            F = np.ldexp(A, -e)
+            if not np.array_equal(np.ldexp(F, e), A):
+                return None  # small numbers would be lost
     first = np.sign(F[np.arange(len(F)), (F != 0).argmax(axis=1)])
-    some = np.unique(F * first[:, None] + 0.0, axis=0, return_index=True)[1]
+    equations = F * first[:, None] + 0.0
+    some = list({row.tobytes(): i for i, row in enumerate(equations)}.values())
     F, A = F[some], A[some]
     order, rank = independent_first(F * np.maximum(q, 1e-3 * q.max()))
     if rank == len(F) and not integers_wanted:
