@@ -33,7 +33,7 @@ from marginsvm._threads import single_threaded_blas
 from marginsvm._typing import Array
 from marginsvm.certificate.certificate import StatesMargin
 from marginsvm.estimators.exact import MaxMarginClassifier, intercepts
-from marginsvm.estimators.inputs import as_objects, class_weighted, refuse_foreign
+from marginsvm.estimators.inputs import HOST, as_objects, class_weighted, refuse_foreign
 from marginsvm.estimators.parameters import (
     ClassParameters,
     FitParameters,
@@ -48,6 +48,7 @@ from marginsvm.fit import begin
 from marginsvm.problem.adapter import programs_of
 from marginsvm.problem.kernels import kernel_with
 from marginsvm.problem.matrix import canonical
+from marginsvm.problem.quadratic_program import ProblemSpec
 from marginsvm.solvers.solve import refuse_what_cannot_fit, solved
 
 # Parameters that are those of the single fits as well, and those of the fit to all examples.
@@ -340,7 +341,8 @@ def _scored(
     for fit, gap in _solved(model, X_train, y[train], weight, Cs):
         if scorer is None:  # accuracy, without the checks of scikit-learn's; no weight: no score
             m = params.get("sample_weight", np.ones(len(test)))
-            scores.append(float(np.divide((fit.predict(X_test) == y[test]) @ m, np.sum(m))))
+            answers = fit._labels(fit._scores(X_test, ProblemSpec.of(fit), HOST))
+            scores.append(float(np.divide((answers == y[test]) @ m, np.sum(m))))
         else:
             scores.append(float(scorer(fit, X_test, y[test], **params)))
         gaps.append(gap)

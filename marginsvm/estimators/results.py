@@ -318,6 +318,9 @@ class ScoresMixin:
             X = X.detach() if place is not HOST and hasattr(X, "detach") else X  # of torch
             how = {"accept_sparse": "csr", "dtype": place.float_types, "reset": False}
             X = canonical(validate_data(self, X, **how))
+        return self._scores(X, spec, place)
+
+    def _scores(self, X: Any, spec: ProblemSpec, place: Device) -> Any:
         if spec.kernel == "linear":
             W = place.put(self.coef_)
             F = X @ (W.T if W.ndim > 1 else W[:, None])
@@ -407,7 +410,9 @@ class PredictorMixin(ScoresMixin):
         ndarray of shape (n_samples,)
         """
         check_same_namespace(X, self, attribute="intercept_", method="predict")
-        F = self.decision_function(X)
+        return self._labels(self.decision_function(X))
+
+    def _labels(self, F: Any) -> Array:
         xp = get_namespace(F)[0]
         winner = xp.astype(F > 0, xp.int64) if F.ndim == 1 else xp.argmax(F, axis=1)
         return place_of(F).labels(self.classes_, winner)
