@@ -308,14 +308,12 @@ def _by_rows(
     # least sigma: the intercept can change by the width of the margin within the bounds of alpha
     least = 0.05 * float(ridge.mean()) + 1.0 / (0.06 * upper.sum())
     b, sigma, slope, active = 0.0, (0.1 * size + least) * qp.intercept, 1.0, np.arange(m)
-    if qp.intercept and w.any():  # lambda of a warm start
-        shift = w @ mean
-        b = float(qp.best_f((X @ w - shift)[:, None], np.zeros(qp.n_free))[0] - shift)
     seed, passes, mark, gap = np.ones(1, np.uint64), 0.0, 50.0, 1.0
     epochs = 10.0
     if alpha.any():  # a start is checked first, at its best intercept
-        S = X @ w - w @ mean
-        b, epochs = float(qp.best_f(S[:, None], np.zeros(qp.n_free))[0] - w @ mean), 0.0
+        epochs, shift = 0.0, w @ mean
+        if qp.intercept:
+            b = float(qp.best_f((X @ w - shift)[:, None], np.zeros(qp.n_free))[0] - shift)
     while True:
         b, steps = descend_rows(
             *arrays, of, qp.sign, target, square[of] + ridge + sigma, ridge, upper, b, sigma,
