@@ -270,20 +270,11 @@ def cancelling(side: WrittenOut | ByRows, bounds: Bounds, at: Point, share: floa
 
 
 def interior_point(progress: Progress, start: Array | None) -> Iterator[None]:
-    """Solve a program with few features or few rows.
-
-    ``start`` is only tested for optimality: the method cannot be warm-started.
-    """
+    """Solve a program with few features or few rows; the method cannot be warm-started."""
     qp = progress.qp
     unit = float(np.abs(qp.target).max(initial=0.0))
     hard_tube = qp.hard and not qp.game  # targets are met only up to rounding
     rows = Rows(replace(qp, target=qp.target + INWARD * unit) if hard_tube else qp)
-    if start is not None:
-        progress.dual(start)
-        progress.primal(qp.rmatvec(progress.alpha), progress.f)
-        yield
-        if progress.ended:
-            return
     side, bounds = side_of(rows), Bounds.of(rows)
     q, total = rows.balanced(), float(qp.level * qp.total)
     q = np.append(q, np.full(len(bounds.target) - len(q), q.mean()))
