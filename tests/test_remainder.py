@@ -1,55 +1,63 @@
 """The finite coefficients of a regression without an estimate: limits of a penalty path."""
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers.limit_cases import estimate
-from scipy.optimize import minimize
-from scipy.special import logsumexp
+import scipy.sparse as sp
+from helpers.limit_cases import CASES, RIDGES, of_classes, of_groups, of_rankings, ordinal
+from helpers.separation_cases import statuses
 
 from marginsvm import check_separability
 
 
-def centres():
-    """Three centres, the reference without events, and a treatment: 600 patients."""
-    rng = np.random.default_rng(1)
-    centre, treated = rng.integers(0, 3, 600), rng.integers(0, 2, 600)
-    treated = np.where(rng.random(600) < 0.7, centre == 2, treated).astype(int)
-    score = np.array([-9.0, -1.5, 1.5])[centre] + 0.2 * treated
-    event = (rng.random(600) < 1 / (1 + np.exp(-score))) & (centre > 0)
-    return np.column_stack([centre == 1, centre == 2, treated]).astype(float), event.astype(int)
+def follows(case):
+    """Whether the finite coefficients of a path of fits come near their limits."""
+    away = case.away()
+    assert away[-1] < 1e-4, away
+    assert away[-1] <= away[0] + 1e-6
+    assert case.finite.any()
 
 
-def test_leaving_out_the_infinite_columns_is_another_regression():
-    X, y = centres()
-    report = check_separability(X, y)
-    assert [c.status for c in report.coefficients] == ["-inf", "+inf", "+inf", "finite"]
-    rows, columns = report.remainder(X)
-    np.testing.assert_array_equal(rows, X[:, :2].any(axis=1))
-    assert columns.tolist() == [0, 2]
-    outcomes, one = np.column_stack([y, 1 - y]), np.ones((600, 1))
-    whole = estimate("binomial", np.hstack([one, X]), outcomes, 1e-9)[-1]
-    rest = estimate("binomial", np.hstack([one, X[:, columns]])[rows], outcomes[rows], 0.0)[-1]
-    without = estimate("binomial", np.hstack([one, X[:, 2:]])[rows], outcomes[rows], 0.0)[-1]
-    np.testing.assert_allclose(rest, whole, atol=1e-5)
-    assert abs(without - whole) > 1.0
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("family", CASES)
+def test_the_finite_coefficients_are_those_of_the_remainder(family, seed):
+    """``examples/benchmarks/separation.py`` does the same for as many as one likes."""
+    case = CASES[family](seed)
+    follows(case)
+    assert not case.finite.all() or family in ("binomial", "trials", "poisson")
 
 
-def penalised(X, y, allowed, ridge):
-    """Multinomial coefficients against the first class; only the allowed classes compete."""
-    k = allowed.shape[1]
+@pytest.mark.parametrize("seed", range(24))
+def test_sparse_data_has_the_same_remainder(seed):
+    case = of_groups(seed, sp.csr_array)
+    follows(case)
+    for found, expected in zip(case.remainder, of_groups(seed).remainder, strict=True):
+        np.testing.assert_array_equal(found, expected)
 
-    def loss(flat):
-        W = np.concatenate([np.zeros((1, X.shape[1])), flat.reshape(k - 1, -1)])
-        F = np.where(allowed, X @ W.T, -np.inf)
-        return logsumexp(F, axis=1).sum() - F[np.arange(len(y)), y].sum() + ridge * flat @ flat / 2
 
-    start = np.zeros((k - 1) * X.shape[1])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return minimize(loss, start, options={"gtol": 1e-9, "maxiter": 5000}).x
+@pytest.mark.parametrize("seed", range(6))
+def test_classes_and_rankings_that_are_left(seed):
+    np.testing.assert_array_equal(*of_classes(seed).remainder)
+    case = of_rankings(seed)
+    assert case.finite.tolist() == [True] * 2 + [False] * 4
+    assert all(len({x < 3 for x in part}) == 1 for part in case.remainder)
+
+
+def test_an_ordinal_limit_of_halves():
+    """Low or mid without the mark, mid or high with it, and another feature."""
+    rng = np.random.default_rng(5)
+    mark, z = np.repeat([0.0, 1.0], 60), rng.integers(-1, 2, 120)
+    y = mark.astype(int) + (rng.random(120) < 1 / (1 + np.exp(-0.7 * z)))
+    X = np.column_stack([mark, z])
+    report = check_separability(X, y, family="ordinal")
+    assert statuses(report) == ["finite", "+inf", "+inf", "finite"]
+    rows, lower, upper, columns = report.remainder(X)
+    path = [ordinal(X, y, y, 3, ridge)[[0, 3]] for ridge in RIDGES]
+    rest = ordinal(X[rows][:, columns], lower[rows], upper[rows], 3, 1e-12)
+    # The other threshold and the mark grow together: what is left of them is their difference.
+    limit = rest[[0, 2 + columns.tolist().index(1)]]
+    np.testing.assert_allclose(path[-1], limit, atol=1e-4)
 
 
 def test_the_classes_that_are_still_possible():
@@ -57,26 +65,8 @@ def test_the_classes_that_are_still_possible():
     x, y = np.repeat([1.0, 2.0], [7, 9]), np.array([0] * 3 + [1] * 4 + [1] * 4 + [2] * 5)
     report = check_separability(x[:, None], y, sample_weight=np.arange(16) > 0)
     assert not report.separated.any()
-    allowed = report.remainder(x[:, None])
-    np.testing.assert_array_equal(allowed[1:7], [[True, True, False]] * 6)
-    np.testing.assert_array_equal(allowed[7:], [[False, True, True]] * 9)
-    assert not allowed[0].any()
-
-
-def test_a_multinomial_limit():
-    """A mark that only one class has; the effects of another feature stay finite."""
-    rng = np.random.default_rng(3)
-    X = np.column_stack([np.ones(90), rng.integers(-2, 3, 90), np.arange(90) < 12]).astype(float)
-    y = rng.integers(0, 3, 90)
-    y[:12] = rng.integers(0, 2, 12)
-    report = check_separability(X[:, 1:], y)
-    allowed = report.remainder(X[:, 1:])
-    np.testing.assert_array_equal(~allowed, np.outer(np.arange(90) < 12, [0, 0, 1]))
-    finite = [c.status == "finite" for c in report.coefficients]
-    assert finite == [True, True, True, True, True, False]
-    every = np.ones((90, 3), bool)
-    limit, path = penalised(X, y, allowed, 1e-8), penalised(X, y, every, 1e-5)
-    np.testing.assert_allclose(path[:5], limit[:5], atol=1e-3)
+    expected = [[False] * 3] + [[True, True, False]] * 6 + [[False, True, True]] * 9
+    np.testing.assert_array_equal(report.remainder(x[:, None]), expected)
 
 
 def test_what_has_no_remainder():
@@ -95,14 +85,11 @@ def test_what_has_no_remainder():
     assert columns.tolist() == [0]
 
 
-def test_what_a_complete_separation_advises():
-    text = " ".join(repr(check_separability([[0.0], [1.0], [2.0]], [0, 0, 1])).split())
-    assert "Report these as infinite, or penalise the fit (Firth: logistf" in text
-
-
-def test_an_overlap_says_what_else_to_try():
+def test_what_a_report_advises():
+    complete = " ".join(repr(check_separability([[0.0], [1.0], [2.0]], [0, 0, 1])).split())
+    assert "Report these as infinite, or penalise the fit (Firth: logistf" in complete
     rng = np.random.default_rng(0)
-    text = repr(check_separability(rng.standard_normal((60, 2)), np.arange(60) % 2))
-    assert text.startswith("No separation: the examples overlap.")
-    assert "scale the features, or raise max_iter" in " ".join(text.split())
-    assert "x0" not in text
+    overlap = repr(check_separability(rng.standard_normal((60, 2)), np.arange(60) % 2))
+    assert overlap.startswith("No separation: the examples overlap.")
+    assert "scale the features, or raise max_iter" in " ".join(overlap.split())
+    assert "x0" not in overlap

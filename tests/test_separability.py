@@ -11,7 +11,7 @@ from helpers.battery import each, over_with, slow
 from helpers.claiming import claim
 from helpers.estimators import ESTIMATORS, MORE_DIGITS, fit, make, parameters, separable
 from helpers.hostile import hostile_problem, truthful
-from helpers.rational import exact_rows, has_solution, is_separable
+from helpers.rational import has_solution, is_separable, scores
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_iris
@@ -265,7 +265,7 @@ def test_the_oracle_knows_gordans_theorem():
     assert is_separable([[0.0], [1.0], [2.0]], [0, 1, 2]) is True
     assert is_separable([[-1.0, 0.0], [0.0, 1.0], [1.0, 0.0]], [0, 1, 2])
     assert not has_solution([[1, 1]], [-1])
-    assert len(exact_rows(np.eye(3), [0, 1, 2])) == 6
+    assert len(scores(np.eye(3), [0, 1, 2])) == 6
 
 
 # check_separability.

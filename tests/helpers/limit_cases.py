@@ -3,6 +3,7 @@
 For the tests, and for ``examples/benchmarks/separation.py``.
 """
 
+from functools import partial
 from itertools import combinations
 from typing import NamedTuple
 
@@ -31,13 +32,6 @@ class Case(NamedTuple):
         return [np.abs(w - self.limit)[self.finite].max(initial=0.0) for w in self.path]
 
 
-def at_places(values, places, n):
-    """Coefficients of some of n columns; those of the others are not known."""
-    out = np.full(n, np.nan)
-    out[places] = values
-    return out
-
-
 def expit(u):
     return 1 / (1 + np.exp(-u))
 
@@ -63,7 +57,7 @@ def maximum(slope, p, ridge):
     return w
 
 
-def estimate(family, X, y, ridge, offset=0.0, dispersion=0.5):
+def estimate(family, X, y, offset, ridge, dispersion=0.5):
     """Of generalised linear models: y are counts, or successes and failures."""
 
     def slope(w):
@@ -77,14 +71,20 @@ def estimate(family, X, y, ridge, offset=0.0, dispersion=0.5):
     return maximum(slope, X.shape[1], ridge)
 
 
-def of_rows(report, family, X, y, rest, offset=0.0):
-    """Penalised fits to all rows, and the one to those of the remainder."""
-    rows, columns = rest
-    one, offset = np.ones((len(X), 1)), np.broadcast_to(offset, len(X))
-    path = [estimate(family, np.hstack([one, X]), y, ridge, offset) for ridge in RIDGES]
-    kept = np.hstack([one, X[:, columns]])[rows]
-    limit = estimate(family, kept, y[rows], 0.0, offset[rows])
-    return Case(report, path, at_places(limit, np.append(0, 1 + columns), 1 + X.shape[1]), rest)
+def case(report, remainder, fit, whole, rest, places):
+    """Penalised fits to the whole data, and one to the rest, of coefficients at some places."""
+    limit = np.full(len(report.coefficients), np.nan)
+    limit[places] = fit(*rest, RIDGES[-1] / 1000)
+    return Case(report, [fit(*whole, ridge) for ridge in RIDGES], limit, remainder)
+
+
+def of_rows(report, family, X, y, remainder, offset=0.0):
+    rows, columns = remainder
+    whole, kept = np.column_stack([np.ones(len(X)), X]), np.append(0, 1 + columns)
+    offset = np.broadcast_to(offset, len(X))
+    rest = whole[rows][:, kept], y[rows], offset[rows]
+    fit = partial(estimate, family)
+    return case(report, remainder, fit, (whole, y, offset), rest, kept)
 
 
 def of_groups(seed, form=np.asarray):
@@ -108,9 +108,13 @@ def of_groups(seed, form=np.asarray):
     return of_rows(report, family, X, y, report.remainder(form(X)))
 
 
-def choices(S, own, allowed, ridge):
-    """Of alternatives with scores S w, of which one is chosen among those that are allowed."""
-    S = np.where(allowed[:, :, None], S - S[np.arange(len(S)), own][:, None], 0.0)
+def newton(terms, ridge):
+    """Maximise a sum of log(softmax): terms are tables of alternatives, of which the first wins."""
+    terms = terms or [np.zeros((1, 0))]
+    S = np.zeros((len(terms), max(map(len, terms)), terms[0].shape[1]))
+    allowed = np.zeros(S.shape[:2], bool)
+    for table, known, Z in zip(S, allowed, terms, strict=True):
+        table[: len(Z)], known[: len(Z)] = Z - Z[0], True
 
     def slope(w):
         e = np.where(allowed, S @ w, -np.inf)
@@ -149,12 +153,13 @@ def of_categories(seed):
     y = np.where(group == 2, k - 1, y)
     y = np.where((group == 3) & (seed % 3 > 0), 0, y)
     report = check_separability(X, y, family="ordinal")
-    rest = report.remainder(X)
-    rows, lower, upper, columns = rest
-    path = [ordinal(X, y, y, k, ridge) for ridge in RIDGES]
-    kept = np.append(np.arange(k - 1), k - 1 + columns)
-    limit = ordinal(X[rows][:, columns], lower[rows], upper[rows], k, 1e-12)
-    return Case(report, path, at_places(limit, kept, k - 1 + X.shape[1]), rest)
+    rows, lower, upper, columns = remainder = report.remainder(X)
+    rest, places = (
+        (X[rows][:, columns], lower[rows], upper[rows], k),
+        np.arange(k - 1 + len(columns)),
+    )
+    places[k - 1 :] = k - 1 + columns
+    return case(report, remainder, ordinal, (X, y, y, k), rest, places)
 
 
 def season(seed, drawn):
@@ -171,37 +176,22 @@ def season(seed, drawn):
     return X, np.where(first & ~second, 1.0, np.where(second & ~first, 0.0, y))
 
 
-def strengths(X):
-    """How scores of two items hang on the strengths of all but the first."""
-    return np.eye(7)[X][:, :, 1:]
+def terms_of_wins(X, y):
+    """A draw is half a win for each; the strength of the first item is 0."""
+    both, wins = np.concatenate([X, X[:, ::-1]]), np.concatenate([2 * y, 2 - 2 * y])
+    return [table[:, 1:] for table in np.eye(7)[np.repeat(both, wins.astype(int), axis=0)]]
 
 
 def of_wins(seed):
-    """Pairs; a draw is half a win for each."""
     X, y = season(seed, 0.2)
     report = check_separability(X, y, family="pairs")
-
-    def fit(some, ridge):
-        both = np.concatenate([X[some], X[some][:, ::-1]])
-        weight = np.concatenate([y[some], 1 - y[some]])
-        both = np.repeat(both, (2 * weight).astype(int), axis=0)
-        own = np.zeros(len(both), int)
-        return choices(strengths(both), own, np.ones((len(both), 2), bool), ridge)
-
     kept = report.remainder(X)
-    path = [fit(np.ones(len(X), bool), ridge) for ridge in RIDGES]
-    return Case(report, path, fit(kept, 1e-12), kept)
+    return compared(report, kept, terms_of_wins(X, y), terms_of_wins(X[kept], y[kept]))
 
 
-def stages(rankings):
-    """The choices of rankings of at most five items: scores, and who is left."""
-    S, left = [], []
-    for ranking in rankings:
-        for place in range(len(ranking) - 1):
-            rest = ranking[place:]
-            S.append(np.eye(7)[[*rest, *[0] * (5 - len(rest))]][:, 1:])
-            left.append(np.arange(5) < len(rest))
-    return np.array(S), np.zeros(len(S), int), np.array(left)
+def terms_of_rankings(rankings):
+    places = [(ranking, i) for ranking in rankings for i in range(len(ranking) - 1)]
+    return [np.eye(7)[ranking[i:], 1:] for ranking, i in places]
 
 
 def of_rankings(seed):
@@ -215,8 +205,7 @@ def of_rankings(seed):
         rankings.append(some[order].tolist())
     report = check_separability(rankings, family="pairs")
     kept = report.remainder(rankings)
-    path = [choices(*stages(rankings), ridge) for ridge in RIDGES]
-    return Case(report, path, choices(*stages(kept), 1e-12), kept)
+    return compared(report, kept, terms_of_rankings(rankings), terms_of_rankings(kept))
 
 
 def of_classes(seed):
@@ -229,10 +218,15 @@ def of_classes(seed):
     X = np.column_stack([np.eye(4)[group][:, 1:], z])
     report = check_separability(X, y)
     allowed = report.remainder(X)
-    features = np.column_stack([np.ones(160), X])
-    S = np.einsum("kb,ij->ikbj", np.eye(3)[:, 1:], features).reshape(160, 3, -1)
-    path = [choices(S, y, np.ones((160, 3), bool), ridge) for ridge in RIDGES]
-    return Case(report, path, choices(S, y, allowed, 1e-12), (allowed, possible))
+    whole = [choices_of(*row) for row in zip(X, y, allowed | True, strict=True)]
+    rest = [choices_of(*row) for row in zip(X, y, allowed, strict=True)]
+    return compared(report, (allowed, possible), whole, rest)
+
+
+def choices_of(x, label, allowed):
+    """Scores of three classes, of which the example's own is the first; that of class 0 is 0."""
+    order = [label, *np.flatnonzero(allowed & (np.arange(3) != label))]
+    return np.kron(np.eye(3)[order, 1:], np.append(1.0, x))
 
 
 def of_dispersed_counts(seed):
@@ -244,15 +238,6 @@ def of_dispersed_counts(seed):
     X = np.column_stack([np.eye(4)[group][:, 1:], z])
     report = check_separability(X, y, family="negative_binomial", offset=offset)
     return of_rows(report, "negative_binomial", X, y, report.remainder(X), offset)
-
-
-def newton(terms, d, ridge):
-    """Maximise a sum of log(softmax): terms are tables of alternatives, of which the first wins."""
-    S = np.zeros((len(terms), max(map(len, terms), default=1), d))
-    allowed = np.zeros(S.shape[:2], bool)
-    for table, known, Z in zip(S, allowed, terms, strict=True):
-        table[: len(Z)], known[: len(Z)] = Z, True
-    return choices(S, np.zeros(len(S), int), allowed, ridge)
 
 
 def terms_of_cox(X, y, strata, entry):
@@ -310,7 +295,7 @@ def of_times(seed):
     report = check_separability(X, y, family="cox", strata=strata, entry=entry)
     new, columns = report.remainder(X)
     whole, rest = terms_of_cox(X, y, strata, entry), terms_of_cox(X[:, columns], y, new, entry)
-    return compared(report, whole, rest, columns)
+    return compared(report, columns, whole, rest, columns)
 
 
 def of_choices(seed):
@@ -319,14 +304,12 @@ def of_choices(seed):
     report = check_separability(X, y, family="conditional", groups=groups)
     rows, columns = report.remainder(X)
     rest = terms_of_choices(X[rows][:, columns], y[rows], groups[rows])
-    return compared(report, terms_of_choices(X, y, groups), rest, columns)
+    return compared(report, columns, terms_of_choices(X, y, groups), rest, columns)
 
 
-def compared(report, whole, rest, columns):
+def compared(report, remainder, whole, rest, columns=slice(None)):
     """Of comparisons: the likelihood of all of them, and of those in the remainder."""
-    d = len(report.coefficients)
-    limit = at_places(newton(rest, len(columns), 0.0), columns, d)
-    return Case(report, [newton(whole, d, ridge) for ridge in RIDGES], limit, columns)
+    return case(report, remainder, newton, (whole,), (rest,), columns)
 
 
 CASES = {

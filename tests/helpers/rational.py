@@ -9,22 +9,25 @@ import numpy as np
 
 def is_separable(X, y, *, fit_intercept=True):
     """Whether some linear predictor separates the classes of these very floats."""
-    rows = exact_rows(X, y, fit_intercept=fit_intercept)
+    rows = [row for row, *_ in scores(X, y, fit_intercept=fit_intercept)]
     equations = [list(column) for column in zip(*rows, strict=True)]
     equations.append([Fraction(1)] * len(rows))
     return not has_solution(equations, [Fraction(0)] * (len(equations) - 1) + [Fraction(1)])
 
 
-def exact_rows(X, y, *, fit_intercept=True):
-    """Rows ``(x, 1) (e_c - e_j)^T`` for every example of a class c and every other class j."""
-    classes = sorted(set(np.asarray(y).tolist()))
-    rows = []
-    for x, label in zip(np.asarray(X, dtype=float).tolist(), np.asarray(y).tolist(), strict=True):
-        x = [Fraction(value) for value in x] + [Fraction(1)] * fit_intercept
-        c = classes.index(label)
-        for j in set(range(len(classes))) - {c}:
-            signs = [(i == c) - (i == j) for i in range(len(classes) - 1)]  # the last one follows
-            rows.append([sign * value for sign, value in product(signs, x)])
+def scores(X, y, *, fit_intercept=True):
+    """Rows ``(x, 1) (e_c - e_j)^T`` of every example of a class c and every other class j.
+
+    With the example and j; the first class has no coefficients.
+    """
+    labels, rows = np.asarray(y).tolist(), []
+    classes = sorted(set(labels))
+    for i, (x, label) in enumerate(zip(np.asarray(X, float).tolist(), labels, strict=True)):
+        x = [Fraction(1)] * fit_intercept + [Fraction(value) for value in x]
+        for j, other in enumerate(classes):
+            if other != label:
+                signs = [(c == label) - (c == other) for c in classes[1:]]
+                rows.append(([sign * v for sign, v in product(signs, x)], False, i, j))
     return rows
 
 

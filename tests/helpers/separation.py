@@ -3,21 +3,23 @@
 from fractions import Fraction
 from itertools import pairwise
 
-from helpers.rational import has_solution
+from helpers.rational import has_solution, scores
 
 
 def conditions(X, y, *, family="binomial", fit_intercept=True):
     """Rows ``a w >= 0`` and ``e w = 0``, as ``(row, is_equality, example, other)``."""
     if family == "pairs":
         return wins(X, y)
+    if family == "multinomial":
+        return scores(X, y, fit_intercept=fit_intercept)
     X = [
         [Fraction(1)] * (fit_intercept and family != "ordinal")
         + [Fraction(v) for v in map(float, x)]
         for x in X
     ]
     rows = []
-    if family in ("multinomial", "ordinal"):
-        return (scores if family == "multinomial" else halves)(X, y)
+    if family == "ordinal":
+        return halves(X, y)
     if family in ("poisson", "negative_binomial"):
         y = [(v, 1) for v in y]
     elif not hasattr(y[0], "__len__"):
@@ -26,17 +28,6 @@ def conditions(X, y, *, family="binomial", fit_intercept=True):
         if successes or failures:
             sign = 1 if successes else -1
             rows.append(([sign * v for v in x], bool(successes and failures), i, 0))
-    return rows
-
-
-def scores(X, y):
-    """Of classes, each against each other one."""
-    classes, rows = sorted(set(y)), []
-    for i, (x, label) in enumerate(zip(X, y, strict=True)):
-        for j, other in enumerate(classes):
-            if other != label:
-                row = [((c == label) - (c == other)) * value for c in classes[1:] for value in x]
-                rows.append((row, False, i, j))
     return rows
 
 

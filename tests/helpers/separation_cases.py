@@ -4,6 +4,7 @@ For the tests, and for ``examples/benchmarks/separation.py``.
 """
 
 import time
+from contextlib import nullcontext
 from unittest.mock import patch
 
 import numpy as np
@@ -108,50 +109,67 @@ def in_another_form(X, seed):
 
 def repeated(table, times):
     """The same rows over and over."""
-    return (
-        table if table is None or times == 1 else table[np.tile(np.arange(table.shape[0]), times)]
-    )
+    if table is None or times == 1:
+        return table
+    return table[np.tile(np.arange(table.shape[0]), times)]
 
 
-def asked(times):
-    """Samples of a few rows answer what is asked many times over."""
-    return patch.multiple(program, FEW=4 if times > 1 else 500, A_COLUMN=1 if times > 1 else 5)
+def statuses(report):
+    return [c.status for c in report.coefficients]
 
 
-def answer_of(seed, kind=None, times=1):
-    """What is wrong or open, a word for each; with the seconds that the answer took."""
-    kind = kind or FAMILIES[seed % 4]
-    X, y, options, weight = problem(seed, kind)
-    items = kind in MORE[1:]
-    times = 1 if items else times
-    kept = np.arange(len(X)) if weight is None else np.flatnonzero(weight > 0)
-    some = [x if items else x.tolist() for x in (X[i] for i in kept)]
-    some = some, None if y is None else y[kept].tolist()
-    expected, where, statuses = truth(*some, **options)
-    given = X if items else repeated(in_another_form(X, seed), times)
-    y, weight = repeated(y, times), repeated(weight, times)
-    with asked(times):
+def proved(X, y, sample_weight=None, exact=(False, True), **options):
+    """A report whose proof holds, in floats and in integers."""
+    report = check_separability(X, y, sample_weight=sample_weight, **options)
+    for each in exact:
+        check = check_separability_proof(report, X, y, sample_weight, exact=each)
+        assert check, check.reason
+    return report
+
+
+def judged(X, y, weight, times, truth, rows_are, **options):
+    """What is wrong or open, a word for each; the kind, or why it is open; and the seconds.
+
+    Samples of a few rows answer what is asked many times over.
+    """
+    few = {"FEW": 4, "A_COLUMN": 1} if times > 1 else {}
+    with patch.multiple(program, **few) if few else nullcontext():
         begin = time.process_time()
-        report = check_separability(given, y, sample_weight=weight, **options)
+        report = check_separability(X, y, sample_weight=weight, **options)
         seconds = time.process_time() - begin
     if report.kind == "undecided" or report.reason or not report.exact:
         return ["undecided"], report.reason, seconds
-    wrong = []
-    rows = [(i, j) for _, _, i, j in conditions(*some, **options)]
-    found = [(i, j) for i, j in rows if report.separated_rows[kept[i], j]]
-    perfect = sorted({i for i, _ in rows} - {row[0] for row in rows if row not in where})
-    places = np.arange(0, len(report.separated), len(X))[:, None] + kept[perfect]
-    if report.kind != expected:
-        wrong.append(f"kind {report.kind} for {expected}")
-    elif found != where or not np.array_equal(places.ravel(), np.flatnonzero(report.separated)):
-        wrong.append("rows")
-    elif [c.status for c in report.coefficients] != statuses:
-        wrong.append(f"statuses {[c.status for c in report.coefficients]} for {statuses}")
-    elif report.separable is not (expected == "complete"):
-        wrong.append(f"separable {report.separable}")
-    elif report.estimate_exists is not (expected == "overlap"):
-        wrong.append(f"estimate_exists {report.estimate_exists}")
-    else:
-        checks = [check_separability_proof(report, given, y, weight, exact=e) for e in (0, 1)]
-        wrong += [f"proof refused: {check.reason}" for check in checks if not check]
+    kind, expected = truth
+    answers = {
+        "kind": (report.kind, kind),
+        "rows": (rows_are(report), True),
+        "statuses": (statuses(report), expected),
+        "separable": (report.separable, kind == "complete"),
+        "estimate_exists": (report.estimate_exists, kind == "overlap"),
+    }
+    wrong = [f"{name} {said} for {true}" for name, (said, true) in answers.items() if said != true]
+    checks = [check_separability_proof(report, X, y, weight, exact=exact) for exact in (0, 1)]
+    wrong += [f"proof refused: {check.reason}" for check in checks if not check]
     return wrong, report.kind, seconds
+
+
+def answer_of(seed, kind=None, times=1, units=True):
+    """See ``judged``."""
+    kind = kind or FAMILIES[seed % 4]
+    X, y, options, weight = problem(seed, kind, units=units)
+    items = kind in MORE[1:]
+    times, n = 1 if items else times, len(X)
+    kept = np.arange(n) if weight is None else np.flatnonzero(weight > 0)
+    some = [X[i] if items else X[i].tolist() for i in kept], None if y is None else y[kept].tolist()
+    expected, where, signs = truth(*some, **options)
+    rows = [(i, j) for _, _, i, j in conditions(*some, **options)]
+    perfect = sorted({i for i, _ in rows} - {row[0] for row in rows if row not in where})
+
+    def rows_are(report):
+        found = [(i, j) for i, j in rows if report.separated_rows[kept[i], j]]
+        places = np.arange(0, len(report.separated), n)[:, None] + kept[perfect]
+        return found == where and np.array_equal(places.ravel(), np.flatnonzero(report.separated))
+
+    given = X if items else repeated(in_another_form(X, seed), times)
+    y, weight = repeated(y, times), repeated(weight, times)
+    return judged(given, y, weight, times, (expected, signs), rows_are, **options)
