@@ -48,18 +48,14 @@ QUICK = [cls for cls in WITH_THE_TOY if is_quick(cls) and cls is not EXACT]
 OTHERS = [cls for cls in WITH_THE_TOY if not is_quick(cls)]
 
 
-@checks([EXACT()], [cls(max_iter=CHECKED_ROUNDS) for cls in QUICK], expected_failures)
+COMPLETELY = [EXACT(), *(cls(max_iter=CHECKED_ROUNDS) for cls in REGRESSORS)]
+COMPLETELY += [cls() for cls in DETECTORS]
+PARTLY = [cls(max_iter=CHECKED_ROUNDS) for cls in QUICK]
+PARTLY += [cls(kernel="linear") for cls in DETECTORS]
+
+
+@checks(COMPLETELY, PARTLY, expected_failures)
 def test_scikit_learn_checks(estimator, check):
-    check(estimator)
-
-
-@checks([cls(max_iter=CHECKED_ROUNDS) for cls in REGRESSORS], (), expected_failures)
-def test_scikit_learn_checks_of_regressors(estimator, check):
-    check(estimator)
-
-
-@checks([cls() for cls in DETECTORS], [cls(kernel="linear") for cls in DETECTORS])
-def test_scikit_learn_checks_of_detectors(estimator, check):
     check(estimator)
 
 
@@ -83,7 +79,7 @@ class _AsLibsvm:
 
     _computing = False
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y=None, sample_weight=None):
         super().fit(X, y, sample_weight)
         self._sparse = sp.issparse(X)
         if self.kernel == "linear":
@@ -113,8 +109,16 @@ class _AsLibsvm:
             return super().predict(X)
 
 
+class _WithScores(_AsLibsvm):
+    """And their decision functions, which a regressor has not."""
+
+    def decision_function(self, X):
+        with self._as_ours(X):
+            return super().decision_function(X)
+
+
 @with_parameters
-class SVC(_AsLibsvm, MaxMarginClassifier):
+class SVC(_WithScores, MaxMarginClassifier):
     """SVC's loss and defaults; what only libsvm has (caches, pairs of classes) does nothing."""
 
     loss: str = field(default="hinge", init=False)
@@ -124,10 +128,6 @@ class SVC(_AsLibsvm, MaxMarginClassifier):
     decision_function_shape: str = "ovr"
     probability: Any = False
     random_state: Any = None
-
-    def decision_function(self, X):
-        with self._as_ours(X):
-            return super().decision_function(X)
 
 
 @with_parameters
@@ -141,28 +141,18 @@ class SVR(_AsLibsvm, MaxMarginRegressor):
 
 
 @with_parameters
-class NuSVR(_AsLibsvm, MaxMarginRegressor):
-    """NuSVR's loss and defaults; its caches do nothing."""
+class NuSVR(SVR):
+    """NuSVR's defaults."""
 
-    loss: str = field(default="epsilon_insensitive", init=False)
     epsilon: float = field(default=0.0, init=False)
     nu: float | None = 0.5
-    kernel: Any = "rbf"
-    tol: float = 1e-10  # see SVC
 
 
 @with_parameters
-class OneClassSVM(_AsLibsvm, MaxMarginOutlierDetector):
+class OneClassSVM(_WithScores, MaxMarginOutlierDetector):
     """OneClassSVM's defaults; its caches do nothing."""
 
     tol: float = 1e-10  # see SVC
-
-    def fit(self, X, y=None, sample_weight=None):
-        return super().fit(X, y, sample_weight)
-
-    def decision_function(self, X):
-        with self._as_ours(X):
-            return super().decision_function(X)
 
 
 @with_parameters
@@ -176,7 +166,7 @@ class LinearSVR(MaxMarginRegressor):
 
 @with_parameters
 class LinearSVC(MaxMarginClassifier):
-    """LinearSVC's defaults; what only liblinear has (its draws, a dual form) does nothing."""
+    """LinearSVC's defaults; what only liblinear has does nothing."""
 
     C: float = 1.0
     penalty: str = "l2"
@@ -235,72 +225,59 @@ except ModuleNotFoundError:
 # 64 cases, of half a second each
 globals()["test_sparse_svc"] = pytest.mark.slow(globals()["test_sparse_svc"])
 
-# Why tests are not run, and patterns of their names. All others must pass.
-DOES_NOT_APPLY = {
-    "They are of NuSVC, which has no alias.": [
-        "test_*[*NuSVC*",
-        "test_svm_svm_classifier_sided_sample_weight[estimator1]",
-    ],
-    "It sets coef_, which SVC computes and ours holds.": ["test_svm_immutable_coef_property"],
-    "Their kernel has no inner products: the sigmoid one of these examples is refused.": [
-        "test_sparse_svc[*-sigmoid-X_train[0123]*",
-        "test_sparse_sparse_oneclasssvm[*-sigmoid-*",
-    ],
-    "They are of SVC's classifiers of pairs of classes: their scores, their ties, a count each.": [
-        "test_svm_decision_function_shape",
-        "test_svm_svc_invalid_break_ties_param",
-        "test_svm_svc_ovr_tie_breaking",
-        "test_svm_n_iter_libsvm[*SVC*",
-    ],
-    "They are of probabilities, for which the user guide has a recipe.": [
-        "test_svm_*prob*",
-        "test_sparse_unsorted_indices",
-        "test_sparse_sparse_svc_clone_with_callable_kernel",
-    ],
-    "They change or compare what libsvm keeps, to the last bit.": [
-        "test_svm_libsvm_parameters",
-        "test_svm_precomputed",
-        "test_svm_tweak_params",
-        "test_svm_svc_raises_error_internal_representation",
-        "test_sparse_sparse_realdata*",
-    ],
-    "They compare weights of two fits in seven digits, which the default tol does not ask for.": [
-        "test_svm_svm_with_infinite_C[*SVR*",
-        "test_sparse_svc[*-linear-X_train2*",
-        "test_sparse_svc[*-poly-X_train[23]*",
-        "test_sparse_svc[*-rbf-X_train2*",
-        "test_sparse_sparse_oneclasssvm[*-poly-X_train2*",
-        "test_sparse_sparse_oneclasssvm[*-rbf-X_train[02]*",
-    ],
-    "They compare how examples that are equal share their weight, which is free.": [
+# Why tests are not run, and patterns of their names, between spaces. All others must pass.
+REASONS = {
+    "They are of NuSVC, which has no alias.": (
+        "test_*[*NuSVC* test_svm_svm_classifier_sided_sample_weight[estimator1]"
+    ),
+    "It sets coef_, which SVC computes and ours holds.": "test_svm_immutable_coef_property",
+    "Their kernel has no inner products: the sigmoid one of these examples is refused.": (
+        "test_sparse_svc[*-sigmoid-X_train[0123]* test_sparse_sparse_oneclasssvm[*-sigmoid-*"
+    ),
+    "They are of SVC's classifiers of pairs of classes: their scores, their ties, a count each.": (
+        "test_svm_decision_function_shape test_svm_n_iter_libsvm[*SVC* "
+        "test_svm_svc_invalid_break_ties_param test_svm_svc_ovr_tie_breaking"
+    ),
+    "They are of probabilities, for which the user guide has a recipe.": (
+        "test_svm_*prob* test_sparse_unsorted_indices "
+        "test_sparse_sparse_svc_clone_with_callable_kernel"
+    ),
+    "They change or compare what libsvm keeps, to the last bit.": (
+        "test_svm_libsvm_parameters test_svm_precomputed test_svm_tweak_params "
+        "test_svm_svc_raises_error_internal_representation test_sparse_sparse_realdata*"
+    ),
+    "They compare weights of two fits in seven digits, which the default tol does not ask for.": (
+        "test_svm_svm_with_infinite_C[*SVR* test_sparse_svc[*-linear-X_train2* "
+        "test_sparse_svc[*-poly-X_train[23]* test_sparse_svc[*-rbf-X_train2* "
+        "test_sparse_sparse_oneclasssvm[*-poly-X_train2* "
+        "test_sparse_sparse_oneclasssvm[*-rbf-X_train[02]*"
+    ),
+    "They compare how examples that are equal share their weight, which is free.": (
         "test_sparse_sparse_oneclasssvm[*-rbf-X_train3*"
-    ],
-    "They give negative weights, which are refused here, or assert SVC's words for it.": [
-        "test_svm_negative_sample_weights_mask_all_samples",
-        "test_svm_negative_weights_svc_leave_just_one_label",
-        "test_svm_negative_weight*[partial-mask-label-1*",
-    ],
-    "They assert SVC's or LinearSVC's words for what is said here in others.": [
-        "test_svm_svc_nonfinite_params",
-        "test_svm_libsvm_convergence_warnings",
-        "test_svm_linear_svm_convergence_warnings",
-        "test_sparse_timeout",
-    ],
-    "They are of liblinear's choices: an l1 norm, a dual form, one class against the others.": [
-        "test_svm_linearsvc_parameters[*l1*",
-        "test_svm_linearsvc_parameters[False-l2-hinge]",
-        "test_svm_linearsvc_crammer_singer",
-        "test_svm_dual_auto*",
-    ],
-    "Its kernel of strings is right where both lists are the same only; test_kernels.py has one.": [
+    ),
+    "They give negative weights, which are refused here, or assert SVC's words for it.": (
+        "test_svm_negative_sample_weights_mask_all_samples "
+        "test_svm_negative_weights_svc_leave_just_one_label "
+        "test_svm_negative_weight*[partial-mask-label-1*"
+    ),
+    "They assert SVC's or LinearSVC's words for what is said here in others.": (
+        "test_svm_svc_nonfinite_params test_svm_libsvm_convergence_warnings "
+        "test_svm_linear_svm_convergence_warnings test_sparse_timeout"
+    ),
+    "They are of liblinear's choices: an l1 norm, a dual form, one class against the others.": (
+        "test_svm_linearsvc_parameters[*l1* test_svm_linearsvc_parameters[False-l2-hinge] "
+        "test_svm_linearsvc_crammer_singer test_svm_dual_auto*"
+    ),
+    "Its kernel of strings is right where both lists are the same only; test_kernels.py has one.": (
         "test_svm_custom_kernel_not_array_input"
-    ],
-    "Its kernel is refused where SVR is surprised: in fit.": ["test_svm_svr_errors"],
-    "They are of liblinear's penalised intercept.": [
-        "test_svm_dense_liblinear_intercept_handling",
-        "test_sparse_sparse_liblinear_intercept_handling",
-    ],
+    ),
+    "Its kernel is refused where SVR is surprised: in fit.": "test_svm_svr_errors",
+    "They are of liblinear's penalised intercept.": (
+        "test_svm_dense_liblinear_intercept_handling "
+        "test_sparse_sparse_liblinear_intercept_handling"
+    ),
 }
+DOES_NOT_APPLY = {reason: patterns.split() for reason, patterns in REASONS.items()}
 
 
 @pytest.fixture
