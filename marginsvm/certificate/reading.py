@@ -206,7 +206,7 @@ class Reading:
         if constant:
             self.w, self.b = np.hstack([coef, (self.b / constant)[:, None]]), 0 * self.b
         if numbers.exact:
-            X = numbers.array(X)
+            X = numbers.array(in_floats(X))
             if constant:
                 X = np.hstack([X, numbers.array(np.full((len(X), 1), self.constant))])
             if self.spec.normalize:
