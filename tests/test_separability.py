@@ -12,6 +12,7 @@ from helpers.claiming import claim
 from helpers.estimators import ESTIMATORS, MORE_DIGITS, fit, make, parameters, separable
 from helpers.hostile import hostile_problem, truthful
 from helpers.rational import has_solution, is_separable, scores
+from helpers.separation_cases import proved
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_iris
@@ -22,7 +23,6 @@ from marginsvm import (
     PerceptronVonNeumann,
     check_certificate,
     check_separability,
-    check_separability_proof,
 )
 from marginsvm.certificate.exact import refuting_weights
 
@@ -110,10 +110,8 @@ def test_one_unit_for_all_columns_scales_the_certificate(cls, unit):
 @pytest.mark.parametrize(("n", "d"), [(5000, 100), (20_000, 9)])
 def test_random_labels_are_proved_to_overlap(n, d, rng):
     X, y = rng.standard_normal((n, d)), rng.integers(0, 2, n)
-    answer = check_separability(X, y)
-    assert answer.separable is False
-    assert answer.exact
-    assert check_separability_proof(answer, X, y, exact=True)
+    answer = proved(X, y)
+    assert (answer.separable, answer.exact) == (False, True)
 
 
 # The proof itself.
@@ -129,22 +127,22 @@ def nothing_separates(X, codes, k, q, *, intercept):
     return len(i) > 0 and refuting_weights(X[i], S, q, intercept=intercept) is not None
 
 
-def test_floats_near_a_proof_are_none():
-    """Two points that are one but for the last digit: their weights prove nothing."""
-    x = 1.0 / 3.0
-    for other, truth in ((x, True), (np.nextafter(x, 1.0), False)):
-        X = np.array([[x], [other]])
-        found = nothing_separates(X, np.array([0, 1]), 2, np.array([0.5, 0.5]), intercept=True)
-        assert found is truth
+THIRD, NEXT = 1.0 / 3.0, np.nextafter(1.0 / 3.0, 1.0)
+BESIDE = [[1.0, 0.0], [-1.0, 0.0], [1.0, 1e-300], [-1.0, 1e-300]]  # the second separates
+PROOFS = {
+    "two points that are one": ([[THIRD], [THIRD]], [0, 1], [0.5, 0.5], True, True),
+    "but for the last digit": ([[THIRD], [NEXT]], [0, 1], [0.5, 0.5], True, False),
+    "a feature left out": (BESIDE, [0, 0, 1, 1], [0.25] * 4, True, False),
+    "without an intercept": (BESIDE, [0, 0, 1, 1], [0.25] * 4, False, False),
+    "only the other one": ([row[:1] for row in BESIDE], [0, 0, 1, 1], [0.25] * 4, True, True),
+    "weights on an own class": (np.eye(3), [0, 1, 2], np.eye(3), True, False),
+}
 
 
-def test_a_proof_must_leave_no_feature_out():
-    """The weights balance the first feature; the second one separates, by 1e-300."""
-    X = np.array([[1.0, 0.0], [-1.0, 0.0], [1.0, 1e-300], [-1.0, 1e-300]])
-    q, codes = np.full(4, 0.25), np.array([0, 0, 1, 1])
-    assert not nothing_separates(X, codes, 2, q, intercept=True)
-    assert nothing_separates(X[:, :1], codes, 2, q, intercept=True)
-    assert not nothing_separates(X, codes, 2, q, intercept=False)
+@pytest.mark.parametrize(("X", "codes", "q", "intercept", "truth"), PROOFS.values(), ids=PROOFS)
+def test_weights_near_a_proof_are_none(X, codes, q, intercept, truth):
+    X, codes, q = np.array(X), np.array(codes), np.array(q)
+    assert nothing_separates(X, codes, len(set(codes)), q, intercept=intercept) is truth
 
 
 @pytest.mark.parametrize(("low", "lowest"), [(-40, -1060), (-300, -800), (-450, -640)])
@@ -156,11 +154,6 @@ def test_a_feature_that_is_next_to_a_sum_is_needed(low, lowest):
     for columns in permutations(range(3)):
         clf = fit(MaxMarginClassifier(fit_intercept=False), X[:, columns], y)
         assert clf.separable_ is not False
-
-
-def test_weights_on_an_own_class_prove_nothing():
-    X, y = np.eye(3), np.arange(3)
-    assert not nothing_separates(X, y, 3, np.eye(3), intercept=True)
 
 
 @pytest.mark.parametrize(
@@ -182,14 +175,6 @@ def test_what_a_hundred_thousand_cases_found(seed):
     truthful(ESTIMATORS[seed % len(ESTIMATORS)], *hostile_problem(seed), max_iter=60)
 
 
-def test_a_table_of_mixed_types_is_checked(rng):
-    table = pd.DataFrame({"a": rng.standard_normal(40), "b": rng.integers(0, 2, 40).astype(bool)})
-    y = rng.integers(0, 2, 40)
-    clf = fit(MaxMarginClassifier(), table, y)
-    assert clf.separable_ is False
-    assert check_certificate(clf, table, y)
-
-
 def test_a_normalised_row_of_zeros_is_a_proof():
     X, y = [[0.0, 0.0], [1.0, 0.0], [-1.0, 0.5]], [0, 1, 0]
     for normalize in (False, True):
@@ -207,16 +192,6 @@ def test_weights_that_span_the_space_are_proved_in_floats(n_features, rng):
     assert nothing_separates(X, y, 2, q, intercept=True)
     y[0] = 1 - y[0]
     assert not nothing_separates(X, y, 2, q, intercept=True)
-
-
-def test_dummies_are_no_obstacle(rng):
-    """One-hot columns sum to the intercept's: the rows of a proof are never of full rank."""
-    levels = rng.integers(0, 8, 400)
-    X = np.column_stack([np.eye(8)[levels], rng.standard_normal((400, 3))])
-    for y in (rng.integers(0, 2, 400), rng.integers(0, 3, 400)):
-        clf = fit(MaxMarginClassifier(), X, y)
-        assert clf.separable_ is False
-        assert check_certificate(clf, X, y, exact=True)
 
 
 def test_equal_examples_are_equal_for_any_kernel(rng):
@@ -276,6 +251,12 @@ def inseparable(name):
     if name == "iris":
         X, y = load_iris(return_X_y=True)
         return X[50:], y[50:]
+    if name == "mixed types":
+        x, mark = rng.standard_normal(40), rng.integers(0, 2, 40).astype(bool)
+        return pd.DataFrame({"a": x, "b": mark}), rng.integers(0, 2, 40)
+    if name in ("dummies", "dummies, three classes"):
+        X = np.column_stack([np.eye(8)[rng.integers(0, 8, 400)], rng.standard_normal((400, 3))])
+        return X, rng.integers(0, 2 + (name != "dummies"), 400)
     if name == "noisy":
         X = rng.standard_normal((300, 5))
         return X, np.where(X[:, 0] + 0.5 * rng.standard_normal(300) > 0, 1, -1)
@@ -283,6 +264,15 @@ def inseparable(name):
     y = (X[:, 0] > 0).astype(int)
     X[1], y[0], y[1] = X[0], 0, 1
     return X, y if name == "duplicates" else y + (np.arange(200) % 7 == 6)
+
+
+@pytest.mark.parametrize("name", ["mixed types", "dummies", "dummies, three classes"])
+def test_tables_and_dummies_are_no_obstacle(name):
+    """One-hot columns sum to the intercept's: the rows of a proof are never of full rank."""
+    X, y = inseparable(name)
+    clf = fit(MaxMarginClassifier(), X, y)
+    assert clf.separable_ is False
+    assert check_certificate(clf, X, y, exact=True)
 
 
 @pytest.mark.parametrize("name", ["iris", "noisy", "duplicates", "three classes"])
@@ -298,20 +288,10 @@ def test_not_separable_with_a_proof(name, fit_intercept, kernel):
     assert clf.margin_bound_ <= 1e-6 * clf.certificate_.radius
     assert check_certificate(clf, X, y)
     if kernel == "linear":
-        answer = check_separability(X, y, fit_intercept=fit_intercept)
+        answer = proved(X, y, fit_intercept=fit_intercept)
         assert answer.separable is False
         np.testing.assert_allclose(answer.overlap_weights.sum(), 1.0)
         assert repr(answer).startswith(("No separation", "Quasi-complete separation"))
-        assert check_separability_proof(answer, X, y, exact=True)
-
-
-def test_proof_spelled_out():
-    """The weights make the class means of the examples meet."""
-    X, y = inseparable("iris")
-    q = check_separability(X, y).overlap_weights.toarray().ravel()
-    first, second = q[y == 1], q[y == 2]
-    np.testing.assert_allclose([first.sum(), second.sum()], 0.5, atol=1e-12)
-    np.testing.assert_allclose(first @ X[y == 1], second @ X[y == 2], atol=1e-12)
 
 
 def test_separable_with_a_separator(rng):
@@ -353,6 +333,4 @@ def test_separability_of_text_and_genes(name, shared_data):
         y = z["y"]
     else:
         X, y = z["X_train"], z["y_train"]
-    answer = check_separability(X.astype(float), y)
-    assert answer.separable is True
-    assert check_separability_proof(answer, X.astype(float), y)
+    assert proved(X.astype(float), y, exact=[False]).separable is True

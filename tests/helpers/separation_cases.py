@@ -5,6 +5,7 @@ For the tests, and for ``examples/benchmarks/separation.py``.
 
 import time
 from contextlib import nullcontext
+from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
@@ -125,6 +126,36 @@ def proved(X, y, sample_weight=None, exact=(False, True), **options):
         check = check_separability_proof(report, X, y, sample_weight, exact=each)
         assert check, check.reason
     return report
+
+
+def lies(report):
+    """Reports that differ from a true one in one thing; and whether only an exact check sees it."""
+    rows, names, no = report.separated_rows, report.coefficients, "not identified"
+    for j, (_, status) in enumerate(names):
+        for lie in {"finite", "+inf", "-inf", "inf"} - {status} if status != no else ():
+            told = [c._replace(status=lie) if i == j else c for i, c in enumerate(names)]
+            signs = "finite" not in (status, lie) and report.family != "pairs"
+            yield replace(report, coefficients=tuple(told)), signs
+        if status == "finite":
+            told = [c._replace(status=no) if i == j else c for i, c in enumerate(names)]
+            yield replace(report, coefficients=tuple(told)), True
+    for kind in {"complete", "quasi-complete", "overlap"} - {report.kind}:
+        yield replace(report, kind=kind), False
+    some = rows.copy()
+    some[tuple(np.argwhere(rows == rows.any())[0])] ^= True
+    yield replace(report, separated_rows=some), False
+    if report.direction is not None:
+        turned = report.direction._replace(coef=-report.direction.coef)
+        yield replace(report, direction=turned), False
+        yield replace(report, direction=None), False
+        nothing = np.zeros_like(rows)
+        yield replace(report, separated_rows=nothing, kind="overlap", direction=None), False
+    weights = report.overlap_weights
+    if weights is not None and weights.data.any():
+        some = weights.copy()
+        some.data[some.data.nonzero()[0][0]] *= 2
+        for q in (-weights, None, some):
+            yield replace(report, overlap_weights=q), False
 
 
 def judged(X, y, weight, times, truth, rows_are, **options):
