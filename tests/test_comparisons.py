@@ -41,10 +41,8 @@ def test_pairs_are_compared_at_times_of_risk(seed):
 def test_long_entries_are_not_written_out(monkeypatch):
     """Many who stay long, and many events of others who have only just entered."""
     n = 40
-    time, entry = (
-        np.r_[np.arange(1.0, n + 1), np.full(n, 100.0)],
-        np.r_[np.arange(n) + 0.5, np.zeros(n)],
-    )
+    time = np.append(np.arange(1.0, n + 1), np.full(n, 100.0))
+    entry = np.append(np.arange(n) + 0.5, np.zeros(n))
     y, X = np.column_stack([time, np.arange(2 * n) < n]), np.arange(2.0 * n)[:, None]
     assert check_separability(X, y, family="cox", entry=entry).kind == "complete"
     monkeypatch.setattr(families, "_MOST_PAIRS", 1000)

@@ -11,19 +11,25 @@ from marginsvm import check_separability, check_separability_proof
 
 @pytest.fixture
 def frame(rng):
-    """A feature, and a mark that only some of those with an event have."""
+    """A feature, and a mark that only some of those with an event have: the first of their centre.
+
+    ``zero`` marks every other one without an event.
+    """
     a = rng.integers(-2, 3, 80)
     event = (a + rng.logistic(size=80) > 0).astype(int)
     mark = np.where(event == 1, rng.random(80) < 0.3, 0)
     out = pd.DataFrame({"a": a, "mark": mark}).astype(float)
-    return out.assign(event=event, one=1.0)
+    time = np.where(mark == 1, rng.permutation(80) + 1, rng.permutation(80) + 101) * 1.0
+    zero = np.where(event == 0, np.cumsum(event == 0) % 2, 1.0 - event)
+    more = {"event": event, "one": 1.0, "zero": zero, "time": time, "centre": np.arange(80) % 2}
+    return out.assign(**more)
 
 
-def quietly(fit):
+def quietly(work):
     """A fit that does not converge says so in many ways."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return fit()
+        return work()
 
 
 def infinite(report):
@@ -32,16 +38,17 @@ def infinite(report):
 
 @pytest.fixture
 def sm():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return pytest.importorskip("statsmodels.api")
+    return quietly(lambda: pytest.importorskip("statsmodels.api"))
+
+
+FEW_STEPS = {"disp": 0, "method": "bfgs", "maxiter": 5}
 
 
 @pytest.mark.parametrize("name", ["Logit", "Probit", "GLM"])
 def test_two_outcomes(name, frame, sm):
     options = {"family": sm.families.Binomial()} if name == "GLM" else {}
     model = getattr(sm, name)(frame.event, frame[["one", "a", "mark"]], **options)
-    fit = quietly(lambda: model.fit(**({} if name == "GLM" else {"disp": 0, "method": "bfgs"})))
+    fit = quietly(lambda: model.fit(**({} if name == "GLM" else FEW_STEPS)))
     report = check_separability(fit)
     assert infinite(report) == {"mark": "+inf"}
     assert [c.name for c in report.coefficients] == ["one", "a", "mark"]
@@ -67,68 +74,60 @@ def test_trials_of_a_glm(frame, sm):
 
 @pytest.mark.parametrize("name", ["Poisson", "NegativeBinomial", "GLM"])
 def test_counts(name, frame, sm):
-    counts = frame.event * 2
-    X, offset = frame[["one", "a"]].assign(mark=1.0 - frame.event), np.full(80, 0.5)
-    X.loc[frame.event == 0, "mark"] = np.arange((frame.event == 0).sum()) % 2
     options = {"family": sm.families.Poisson()} if name == "GLM" else {}
-    model = getattr(sm, name)(counts, X, offset=offset, **options)
-    fit = quietly(lambda: model.fit(**({} if name == "GLM" else {"disp": 0, "maxiter": 5})))
-    report = check_separability(fit)
-    assert infinite(report) == {"mark": "-inf"}
+    X, offset = frame[["one", "a", "zero"]], np.full(80, 0.5)
+    model = getattr(sm, name)(2 * frame.event, X, offset=offset, **options)
+    report = check_separability(quietly(lambda: model.fit(**({} if options else FEW_STEPS))))
+    assert infinite(report) == {"zero": "-inf"}
     assert "offset changes nothing" in repr(report)
 
 
-def test_many_classes(frame, sm):
+def many_classes(frame, sm):
     y = np.where(frame.event == 0, "none", np.where(frame.index % 2, "mild", "severe"))
-    fit = quietly(lambda: sm.MNLogit(y, frame[["one", "a", "mark"]]).fit(disp=0, method="bfgs"))
-    report = check_separability(fit)
-    assert report.kind == "quasi-complete"
-    assert infinite(report) == {"none: mark": "-inf"}
+    return sm.MNLogit(y, frame[["one", "a", "mark"]])
 
 
-def test_ordered_classes(frame, sm):
-    ordered = pytest.importorskip("statsmodels.miscmodels.ordinal_model").OrderedModel
+def ordered_classes(frame, sm):
+    model = pytest.importorskip("statsmodels.miscmodels.ordinal_model").OrderedModel
     y = pd.Series(np.where(frame.mark == 1, "c", np.array(["a", "b", "c"])[frame.index % 3]))
     y = y.astype(pd.CategoricalDtype(["b", "a", "c"], ordered=True))
-    model = quietly(lambda: ordered(y, frame[["a", "mark"]], distr="logit"))
-    report = check_separability(quietly(lambda: model.fit(disp=0, method="bfgs", maxiter=5)))
-    assert [c.name for c in report.coefficients] == ["b|a", "a|c", "a", "mark"]
-    assert infinite(report) == {"mark": "+inf"}
+    return model(y, frame[["a", "mark"]], distr="logit")
+
+
+def survival(frame, sm):
+    ones = np.ones(80)
+    return sm.PHReg(frame.time, frame[["a", "mark"]], status=ones, strata=frame.centre)
+
+
+@pytest.mark.parametrize(
+    ("build", "names", "expected"),
+    [
+        (many_classes, None, {"none: mark": "-inf"}),
+        (ordered_classes, ["b|a", "a|c", "a", "mark"], {"mark": "+inf"}),
+        (survival, ["a", "mark"], {"mark": "+inf"}),
+    ],
+)
+def test_classes_and_times(build, names, expected, frame, sm):
+    model = quietly(lambda: build(frame, sm))
+    report = check_separability(quietly(lambda: model.fit(**FEW_STEPS)))
+    assert report.kind == "quasi-complete"
+    assert infinite(report) == expected
+    assert names in (None, [c.name for c in report.coefficients])
 
 
 def test_choices(frame, sm):
     conditional = pytest.importorskip("statsmodels.discrete.conditional_models").ConditionalLogit
-    groups = np.arange(80) // 4
-    model = quietly(lambda: conditional(frame.event, frame[["a", "mark"]], groups=groups))
+    groups, X = np.arange(80) // 4, frame[["a", "mark"]]
+    model = quietly(lambda: conditional(frame.event, X, groups=groups))
     report = check_separability(quietly(lambda: model.fit(disp=0, maxiter=5)))
-    direct = check_separability(
-        frame[["a", "mark"]], frame.event, family="conditional", groups=groups
-    )
+    direct = check_separability(X, frame.event, family="conditional", groups=groups)
     assert report.coefficients == direct.coefficients
     assert "mark" in infinite(report)
 
 
-def times(frame, rng):
-    """Those with the mark are the first of their strata to have their events."""
-    time = np.where(frame.mark == 1, rng.permutation(80) + 1, rng.permutation(80) + 101)
-    return frame.assign(time=time.astype(float), event=1, centre=np.arange(80) % 2).drop(
-        columns="one"
-    )
-
-
-def test_survival(frame, sm, rng):
-    d = times(frame, rng)
-    model = sm.PHReg(d.time, d[["a", "mark"]], status=d.event, strata=d.centre)
-    report = check_separability(quietly(model.fit))
-    assert report.family == "cox"
-    assert infinite(report) == {"mark": "+inf"}
-
-
-def test_lifelines(frame, rng):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        fitter = pytest.importorskip("lifelines").CoxPHFitter
-    d = times(frame, rng).assign(weight=1.0, begin=0.0)
+def test_lifelines(frame):
+    fitter = quietly(lambda: pytest.importorskip("lifelines")).CoxPHFitter
+    d = frame[["a", "mark", "time", "centre"]].assign(event=1, weight=1.0, begin=0.0)
     fit = quietly(
         lambda: fitter(penalizer=0.1).fit(
             d, "time", "event", strata=["centre"], weights_col="weight", entry_col="begin"

@@ -1,5 +1,7 @@
 """Signs of coefficients (``monotonic_cst``): beside solvers that share nothing with ours."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -192,19 +194,16 @@ def test_a_warm_start_knows_the_signs(rng):
 
 def test_what_cannot_have_signs_is_refused(rng, tmp_path):
     X, y = overlapping(rng, n=60)
-    with pytest.raises(ValueError, match="use kernel='linear'"):
-        MaxMarginClassifier(kernel="rbf", monotonic_cst=[1, 0, 0]).fit(X, y)
-    with pytest.raises(ValueError, match="y has 3: use sklearn"):
-        MaxMarginClassifier(monotonic_cst=[1, 0, 0]).fit(X, np.arange(60) % 3)
-    with pytest.raises(ValueError, match="examples in memory"):
-        MaxMarginClassifier(monotonic_cst=[1, 0, 0]).fit_blocks([(X, y)])
-    with pytest.raises(ValueError, match="shape"):
-        MaxMarginClassifier(monotonic_cst=[1, 0]).fit(X, y)
-    with pytest.raises(ValueError, match="feature names"):
-        MaxMarginClassifier(monotonic_cst={"a": 1}).fit(X, y)
-    with pytest.raises(ValueError, match="fit one by one"):
-        fit_many(MaxMarginClassifier(monotonic_cst=[1, 0, 0]), X, y)
-    clf = MaxMarginClassifier(C=1.0, monotonic_cst=[1, 0, 0]).fit(X, y)
-    with pytest.raises(ValueError, match="monotonic_cst"):
-        save_proof(clf, tmp_path / "proof.json", X, y)
+    signed = partial(MaxMarginClassifier, monotonic_cst=[1, 0, 0])
+    for message, refused_work in {
+        "use kernel='linear'": lambda: signed(kernel="rbf").fit(X, y),
+        "y has 3: use sklearn": lambda: signed().fit(X, np.arange(60) % 3),
+        "examples in memory": lambda: signed().fit_blocks([(X, y)]),
+        "shape": lambda: signed(monotonic_cst=[1, 0]).fit(X, y),
+        "feature names": lambda: signed(monotonic_cst={"a": 1}).fit(X, y),
+        "fit one by one": lambda: fit_many(signed(), X, y),
+        "monotonic_cst": lambda: save_proof(signed(C=1.0).fit(X, y), tmp_path / "p.json", X, y),
+    }.items():
+        with pytest.raises(ValueError, match=message):
+            refused_work()
     assert "monotonic_cst" not in MomentumMarginClassifier().get_params()

@@ -130,15 +130,18 @@ def proved(X, y, sample_weight=None, exact=(False, True), **options):
 
 def lies(report):
     """Reports that differ from a true one in one thing; and whether only an exact check sees it."""
-    rows, names, no = report.separated_rows, report.coefficients, "not identified"
-    for j, (_, status) in enumerate(names):
+    rows, no = report.separated_rows, "not identified"
+
+    def told(j, status):
+        names = list(report.coefficients)
+        names[j] = names[j]._replace(status=status)
+        return replace(report, coefficients=tuple(names))
+
+    for j, status in enumerate(statuses(report)):
         for lie in {"finite", "+inf", "-inf", "inf"} - {status} if status != no else ():
-            told = [c._replace(status=lie) if i == j else c for i, c in enumerate(names)]
-            signs = "finite" not in (status, lie) and report.family != "pairs"
-            yield replace(report, coefficients=tuple(told)), signs
+            yield told(j, lie), "finite" not in (status, lie) and report.family != "pairs"
         if status == "finite":
-            told = [c._replace(status=no) if i == j else c for i, c in enumerate(names)]
-            yield replace(report, coefficients=tuple(told)), True
+            yield told(j, no), True
     for kind in {"complete", "quasi-complete", "overlap"} - {report.kind}:
         yield replace(report, kind=kind), False
     some = rows.copy()
