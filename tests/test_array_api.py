@@ -5,7 +5,6 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from functools import partial
-from unittest import SkipTest
 
 import numpy as np
 import pytest
@@ -18,7 +17,6 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.utils import _array_api, get_tags
 from sklearn.utils._array_api import get_namespace
-from sklearn.utils.estimator_checks import _yield_array_api_checks
 from test_arbitrary_data import gram, inspect, is_ours, survives
 
 import marginsvm
@@ -198,26 +196,6 @@ def test_an_import_brings_no_other_library():
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "set()"
-
-
-# scikit-learn's own checks.
-
-
-@each_on_devices
-def test_scikit_learn_checks(cls):
-    estimator, passed = make(cls, max_iter=ROUNDS), 0
-    for check in _yield_array_api_checks(estimator):
-        torch_module = sys.modules.get("torch")
-        if "cuda" in str(check) and not (torch_module and torch_module.cuda.is_available()):
-            continue
-        with pytest.MonkeyPatch.context() as patch, quiet():
-            patch.setenv("SCIPY_ARRAY_API", "1")
-            try:
-                check(cls.__name__, estimator)
-            except SkipTest:  # a library or a device is not there
-                continue
-        passed += 1
-    assert passed >= 1 + 3 * ("array_api_strict" in sys.modules)
 
 
 # What else may be asked of X, y and weights.

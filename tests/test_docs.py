@@ -40,10 +40,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 # The toy algorithm of "Add an algorithm". The battery of tests (helpers/battery.py) runs over it.
 
 
-def test_the_toy_is_shown():
-    assert "literalinclude:: toy_algorithm.py" in (DOCS / "extending.rst").read_text()
-
-
 IN_THE_PACKAGE = """
 import test_architecture, test_docs, marginsvm
 test_architecture.test_imports_between_rooms_go_down()
@@ -133,9 +129,6 @@ def functions():
             yield from methods(value)
 
 
-FUNCTIONS = dict(functions())
-
-
 def wrong_with(name):
     """What a reader misses in the docstring of a public name."""
     doc = sections_of(inspect.getdoc(PUBLIC[name]))
@@ -176,8 +169,8 @@ def missing_of(function):
 
 
 def test_functions_say_what_they_take_and_raise():
-    functions = FUNCTIONS.items()
-    assert not {name: missing for name, f in functions if (missing := list(missing_of(f)))}
+    missing = {name: list(missing_of(function)) for name, function in functions()}
+    assert not {name: words for name, words in missing.items() if words}
 
 
 @each
@@ -255,6 +248,7 @@ def test_files_that_pages_name_are_there():
     links = re.findall(r"\]\((docs/[^)#]+)\)", (ROOT / "README.md").read_text())
     named = re.findall(r"``(tests/[\w.]+)``", "\n".join(TEXTS.values()))
     assert min(len(links), len(named)) > 10
+    assert "literalinclude:: toy_algorithm.py" in TEXTS["extending.rst"]
     assert not [path for path in links + named if not (ROOT / path).is_file()]
 
 
@@ -282,21 +276,20 @@ def test_code_of_the_readme_prints_what_its_comments_say():
         assert same(said, printed.getvalue(), flags), printed.getvalue()
 
 
-def test_the_user_guide_names_the_estimators_that_may_stall(rng):
-    text = (DOCS / "user_guide.rst").read_text()
-    said = re.search(r"``stalled``\n(.*?)\n``", text, re.S)[1]
-    X, y = separable(rng)
+def test_the_user_guide_names_who_may_stall_and_linear_models_with_support_vectors(rng):
+    data, text = separable(rng), TEXTS["user_guide.rst"]
     exact = marginsvm.MaxMarginClassifierCV, *REGRESSORS, *DETECTORS
-    fits = [cls(tol=1e-300, max_iter=300).fit(X, y) for cls in (*ESTIMATORS, *exact)]
-    assert {type(clf).__name__ for clf in fits if clf.status_ == "stalled"} == set(
-        re.findall(r"marginsvm\.(\w+)", said)
-    )
-
-
-def test_the_user_guide_names_the_linear_models_with_support_vectors(rng):
-    text = (DOCS / "user_guide.rst").read_text()
-    said = re.search(r"of linear predictors, only those of(.*?)\.\s", text, re.S)[1]
-    X, y = separable(rng)
+    ends = {c.__name__: c(tol=1e-300, max_iter=300).fit(*data) for c in (*ESTIMATORS, *exact)}
     linear = [make(cls, max_iter=3) for cls in (*ESTIMATORS, marginsvm.MaxMarginClassifierCV)]
-    found = {type(clf).__name__ for clf in linear if hasattr(fit(clf, X, y), "support_")}
-    assert found == set(re.findall(r"marginsvm\.(\w+)", said))
+    for found, place in (
+        (
+            {name for name, clf in ends.items() if clf.status_ == "stalled"},
+            r"``stalled``\n(.*?)\n``",
+        ),
+        (
+            {type(clf).__name__ for clf in linear if hasattr(fit(clf, *data), "support_")},
+            r"of linear predictors, only those of(.*?)\.\s",
+        ),
+    ):
+        said = re.search(place, text, re.S)[1]
+        assert found == set(re.findall(r"marginsvm\.(\w+)", said))

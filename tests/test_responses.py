@@ -30,16 +30,6 @@ def problem(rng, k, balanced, weighted=False):
     return rows, rng.standard_normal(rows.score_shape)
 
 
-@pytest.mark.parametrize("k", [2, 5])
-def test_margins_and_signed_are_adjoint(k, rng):
-    rows, F = problem(rng, k, True)
-    q = rng.uniform(size=rows.shape)
-    if k > 2:
-        q[np.arange(len(q)), rows.codes] = 0.0
-    margins = np.where(q > 0, rows.margins(F), 0.0)
-    np.testing.assert_allclose(np.sum(margins * q), np.sum(F * rows.adjoint(q)))
-
-
 @pairwise(k=[2, 5], weighted=[False, True], scale=[1.0, 30.0, 1000.0], response=RESPONSES)
 def test_responses_are_balanced(k, weighted, scale, response, rng):
     rows, F = problem(rng, k, True, weighted)
@@ -49,6 +39,10 @@ def test_responses_are_balanced(k, weighted, scale, response, rng):
     np.testing.assert_allclose(best.q.sum(), best.mass, rtol=1e-12)
     assert best.mass >= 1.0 - 1e-12
     assert imbalance(rows, best.q) <= 1e-10 * best.mass
+    # margins and sums over the rows are adjoint
+    q = np.where(np.isfinite(rows.margins(F)), rng.uniform(size=rows.shape), 0.0)
+    margins = np.where(q > 0, rows.margins(F), 0.0)
+    np.testing.assert_allclose(np.sum(margins * q), np.sum(F * rows.adjoint(q)))
 
 
 @pytest.mark.parametrize("k", [2, 3])
@@ -81,15 +75,6 @@ def test_responses_minimise_over_the_balanced_simplex(response, mu, k, balanced,
     if response is softmax:
         value = np.sum(q * (margins[inside] + mu * np.log(ratio)))
         np.testing.assert_allclose(value, -mu * best.log_risk, rtol=1e-10)
-
-
-def test_intercepts_are_the_best_where_all_cycles_are_equal_up_to_rounding(rng):
-    k = 107
-    rows = make_rows(np.arange(k), k, balanced=True)
-    b = rng.standard_normal(k)
-    low = 1.0 + b[:, None] - b + 1e-15 * rng.standard_normal((k, k))
-    np.fill_diagonal(low, np.inf)
-    assert (low + differences(rows.best_offsets(low))).min() > 1.0 - 1e-12
 
 
 @pytest.mark.parametrize("k", [2, 3, 6])
@@ -147,27 +132,20 @@ def test_two_classes_as_multiclass_are_binary(balanced, C, response, rng):
         np.testing.assert_allclose(w.mass, u.mass)
 
 
-FORMS = {
-    "blocks": lambda X: Blocks(lambda: iter([X[:70], X[70:71], X[71:]]), X.shape, X.dtype, False),
-    "sparse blocks": lambda X: Blocks(
-        lambda: iter([sp.csr_array(X[:70]), sp.csr_array(X[70:])]), X.shape, X.dtype, True
-    ),
-}
-
-
-@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("balanced", [True, False])
 @pytest.mark.parametrize("weighted", [True, False])
 @pytest.mark.parametrize(("dtype", "C"), [(np.float64, np.inf), (np.float64, 0.5), (np.float32, 2)])
-def test_one_pass_equals_two_products(form, k, balanced, weighted, dtype, C, rng):
+def test_one_pass_equals_two_products(sparse, k, balanced, weighted, dtype, C, rng):
     X = rng.standard_normal((300, 7)).astype(dtype)
     X[:, 0] += 100.0
     weights = rng.uniform(0.5, 3.0, 300) if weighted else None
     codes = np.sort(np.arange(300) % k)  # so that a block lacks some classes
     rows = make_rows(codes, k, balanced=balanced, weights=weights)
     whole = LinearAdapter(X, rows, C)
-    blocks = LinearAdapter(form(X), rows, C)
+    parts = [sp.csr_array(X[:70]), sp.csr_array(X[70:])] if sparse else [X[:70], X[70:71], X[71:]]
+    blocks = LinearAdapter(Blocks(lambda: iter(parts), X.shape, X.dtype, sparse), rows, C)
     w = whole.zeros()
     for _ in range(5):
         a = whole.respond(w)

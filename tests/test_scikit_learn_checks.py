@@ -16,6 +16,7 @@ import sklearn.svm
 from helpers.battery import WITH_THE_TOY, is_quick
 from helpers.checks import checks
 from helpers.estimators import CHECKED_ROUNDS, DETECTORS, REGRESSORS, draws
+from sklearn.utils import _array_api
 
 from marginsvm import (
     KernelPerceptron,
@@ -26,6 +27,13 @@ from marginsvm import (
 from marginsvm.estimators.parameters import with_parameters
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@pytest.fixture
+def as_array_api(monkeypatch):
+    """Without it, scikit-learn does not try arrays of other libraries; before 1.9, it need not."""
+    if hasattr(_array_api, "move_estimator_to"):
+        monkeypatch.setenv("SCIPY_ARRAY_API", "1")
 
 
 # The only one that plays all of its 10,000 rounds in each of the twenty fits to sparse data: the
@@ -54,12 +62,14 @@ PARTLY = [cls(max_iter=CHECKED_ROUNDS) for cls in QUICK]
 PARTLY += [cls(kernel="linear") for cls in DETECTORS]
 
 
+@pytest.mark.usefixtures("as_array_api")
 @checks(COMPLETELY, PARTLY, expected_failures)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("as_array_api")
 @checks((), [cls(**ROUNDS.get(cls, {})) for cls in OTHERS], expected_failures)
 def test_scikit_learn_checks_of_slow_ones(estimator, check):
     check(estimator)

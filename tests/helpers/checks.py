@@ -8,6 +8,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 # Most checks are of the wrapper, which is one class. These see what an estimator has of its own:
 # its parameters, its tags, its rounds on given, weighted and few examples, its state.
 OF_ITS_OWN = {
+    "check_array_api_input",
+    "check_array_api_mixed_inputs",
+    "check_array_api_same_namespace",
     "check_class_weight_classifiers",
     "check_classifiers_train",
     "check_estimator_sparse_tag",
