@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from helpers.battery import over_seeds
-from helpers.comparison_cases import pairs_of, rows_are
+from helpers.comparison_cases import pairs_of
 from helpers.limit_cases import newton, terms_of_choices
 from helpers.separation_cases import lies, proved, statuses
 
@@ -71,21 +71,6 @@ def survival(seed, n=120, d=4):
     return X, np.column_stack([time, event]), more
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_all_pairs_at_once_say_the_same(seed):
-    """Rows of all pairs are those of a logistic regression without an intercept."""
-    X, y, more = survival(seed)
-    report = proved(X, y, family="cox", **more)
-    pairs = np.array(pairs_of("cox", y.tolist(), more))
-    A = X[pairs[:, 0]] - X[pairs[:, 1]]
-    both, labels = np.concatenate([A, -A]), np.repeat([1, 0], len(A))
-    other = check_separability(both, labels, fit_intercept=False)
-    assert says(report) == says(other)
-    apart = set(map(tuple, pairs[other.separated[: len(A)]].tolist()))
-    assert rows_are(report, X, set(map(tuple, pairs.tolist())), apart, len(X))
-    assert report.kind == "quasi-complete"
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_what_changes_nothing(seed):
     X, y, more = survival(seed)
@@ -114,9 +99,6 @@ def test_what_changes_nothing(seed):
         assert not other.separated[:-n].any()
 
 
-# Choices.
-
-
 @pytest.mark.parametrize("mode", [3, 4, 5])
 def test_a_way_to_travel_that_nobody_took(mode):
     """Of Greene's 210 travellers: its dummy goes to infinity, the others to choices without it."""
@@ -139,9 +121,6 @@ def test_a_way_to_travel_that_nobody_took(mode):
     rest = newton(terms_of_choices(X[rows][:, columns], y[rows], groups[rows]), 0.0)
     whole = newton(terms_of_choices(X, y, groups), 1e-9)
     np.testing.assert_allclose(whole[columns], rest, atol=1e-4)
-
-
-# Numbers that decide.
 
 
 def test_decimals_that_differences_round():
@@ -232,9 +211,6 @@ def test_more_columns_than_subjects():
     assert statuses(report).count("not identified") == 300 - (n - 1)
     sparse = sp.csr_array((np.ones(n), (np.arange(n), np.arange(n))), shape=(n, 1000))
     assert proved(sparse, y, exact=[False], family="cox").kind == "complete"
-
-
-# Lies.
 
 
 @pytest.mark.parametrize("exact", [False, True])

@@ -45,9 +45,6 @@ COLUMNS = {
 }
 
 
-# A column in large units.
-
-
 @over_with(ESTIMATORS, column=COLUMNS)
 def test_a_column_in_large_units_is_no_proof(cls, column):
     X, y = iris(0, 1, column)
@@ -105,9 +102,6 @@ def test_one_unit_for_all_columns_scales_the_certificate(cls, unit):
     np.testing.assert_allclose(
         scaled.certificate_.weights.toarray(), once.certificate_.weights.toarray(), atol=1e-9
     )
-
-
-# The proof itself.
 
 
 def nothing_separates(X, codes, k, q, *, intercept):
@@ -234,9 +228,6 @@ def test_the_oracle_knows_gordans_theorem():
     assert len(scores(np.eye(3), [0, 1, 2])) == 6
 
 
-# check_separability.
-
-
 def inseparable(name):
     rng = np.random.default_rng(0)
     if name == "iris":
@@ -266,13 +257,13 @@ def test_tables_and_dummies_are_no_obstacle(name):
     assert check_certificate(clf, X, y, exact=True)
 
 
-@pytest.mark.parametrize("name", ["iris", "noisy", "duplicates", "three classes"])
+KINDS = [(name, "linear") for name in ("iris", "noisy", "duplicates", "three classes")]
+
+
+@pytest.mark.parametrize(("name", "kernel"), [*KINDS, ("duplicates", "poly")])
 @pytest.mark.parametrize("fit_intercept", [True, slow(False)])
-@pytest.mark.parametrize("kernel", ["linear", "poly"])
 def test_not_separable_with_a_proof(name, fit_intercept, kernel):
     X, y = inseparable(name)
-    if kernel == "poly" and name != "duplicates":
-        pytest.skip("a polynomial may separate it")
     clf = fit(PerceptronVonNeumann(fit_intercept=fit_intercept, kernel=kernel), X, y)
     assert clf.separable_ is False
     assert clf.status_ == "no_margin"

@@ -29,9 +29,6 @@ def test_signs_of_large_sparse_designs_are_decided_or_open(groups, monkeypatch):
         assert report.reason.endswith("x18, x19, ....")
 
 
-# Ordinal regressions.
-
-
 def ordered():
     """Pain before and after, of which a mark of four patients ends in the highest category."""
     rng = np.random.default_rng(0)
@@ -146,9 +143,6 @@ def test_a_report_in_a_sentence():
     assert overlap.sentence == ""
 
 
-# Pairs.
-
-
 def test_a_league_in_two_divisions():
     X = [["a", "b"], ["b", "c"], ["c", "a"], ["a", "d"], ["d", "g"], ["h", "d"], ["e", "f"]]
     report = check_separability(X, [1, 1, 1, 1, 0.5, 1, 1], family="pairs")
@@ -201,8 +195,6 @@ def test_many_comparisons_of_many_items(rng):
     np.testing.assert_array_equal(report.separated, gap != 0)
     assert statuses(report) == ["finite"] * 99 + ["+inf"] * 200
 
-
-# What cannot be used.
 
 TWO, THREE, NAN = [[0.0], [1.0]], [[0.0], [1.0], [2.0]], np.nan
 FAMILIES = "pairs", "ordinal", "poisson", "cox"

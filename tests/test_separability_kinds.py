@@ -219,9 +219,6 @@ def test_sets_that_everybody_knows_and_hard_columns(data, kind, n_separated):
     assert report.separable is (kind == "complete")
 
 
-# What goes in, and what comes out.
-
-
 def test_the_direction_separates_exactly_these(rng):
     X, y = groups(3)
     report = check_separability(X, y)

@@ -11,10 +11,7 @@ from marginsvm import check_separability, check_separability_proof
 
 @pytest.fixture
 def frame(rng):
-    """A feature, and a mark that only some of those with an event have: the first of their centre.
-
-    ``zero`` marks every other one without an event.
-    """
+    """A mark that only some with an event have, who come first; and one of those without."""
     a = rng.integers(-2, 3, 80)
     event = (a + rng.logistic(size=80) > 0).astype(int)
     mark = np.where(event == 1, rng.random(80) < 0.3, 0)
@@ -44,11 +41,17 @@ def sm():
 FEW_STEPS = {"disp": 0, "method": "bfgs", "maxiter": 5}
 
 
+def fitted(sm, name, y, X, **options):
+    if name == "GLM":
+        return quietly(sm.GLM(y, X, **options).fit)
+    model = getattr(sm, name)(y, X, **options)
+    return quietly(lambda: model.fit(**FEW_STEPS))
+
+
 @pytest.mark.parametrize("name", ["Logit", "Probit", "GLM"])
 def test_two_outcomes(name, frame, sm):
     options = {"family": sm.families.Binomial()} if name == "GLM" else {}
-    model = getattr(sm, name)(frame.event, frame[["one", "a", "mark"]], **options)
-    fit = quietly(lambda: model.fit(**({} if name == "GLM" else FEW_STEPS)))
+    fit = fitted(sm, name, frame.event, frame[["one", "a", "mark"]], **options)
     report = check_separability(fit)
     assert infinite(report) == {"mark": "+inf"}
     assert [c.name for c in report.coefficients] == ["one", "a", "mark"]
@@ -65,8 +68,8 @@ def test_two_outcomes(name, frame, sm):
 def test_trials_of_a_glm(frame, sm):
     y = np.column_stack([2 * frame.event, 2 - 2 * frame.event])
     weights = np.where(frame.index < 3, 0.0, 1.0)
-    model = sm.GLM(y, frame[["one", "a", "mark"]], sm.families.Binomial(), freq_weights=weights)
-    report = check_separability(quietly(model.fit))
+    options = {"family": sm.families.Binomial(), "freq_weights": weights}
+    report = check_separability(fitted(sm, "GLM", y, frame[["one", "a", "mark"]], **options))
     assert infinite(report) == {"mark": "+inf"}
     assert not report.used[:3].any()
     assert report.used[3:].all()
@@ -76,8 +79,7 @@ def test_trials_of_a_glm(frame, sm):
 def test_counts(name, frame, sm):
     options = {"family": sm.families.Poisson()} if name == "GLM" else {}
     X, offset = frame[["one", "a", "zero"]], np.full(80, 0.5)
-    model = getattr(sm, name)(2 * frame.event, X, offset=offset, **options)
-    report = check_separability(quietly(lambda: model.fit(**({} if options else FEW_STEPS))))
+    report = check_separability(fitted(sm, name, 2 * frame.event, X, offset=offset, **options))
     assert infinite(report) == {"zero": "-inf"}
     assert "offset changes nothing" in repr(report)
 

@@ -162,7 +162,13 @@ def of_categories(seed):
     return case(report, remainder, ordinal, (X, y, y, k), rest, places)
 
 
-def season(seed, drawn):
+def terms_of_wins(X, y):
+    """A draw is half a win for each; the strength of the first item is 0."""
+    both, wins = np.concatenate([X, X[:, ::-1]]), np.concatenate([2 * y, 2 - 2 * y])
+    return [table[:, 1:] for table in np.eye(7)[np.repeat(both, wins.astype(int), axis=0)]]
+
+
+def of_wins(seed):
     """A strong division, a weak one, and what they played against each other."""
     rng = np.random.default_rng(seed)
     n, items = 160, 7
@@ -171,19 +177,9 @@ def season(seed, drawn):
     strength = np.linspace(-0.5, 0.5, items)[rng.permutation(items)]
     gap = strength[X[:, 0]] - strength[X[:, 1]]
     y = (rng.random(len(X)) < expit(gap)).astype(float)
-    y[rng.random(len(X)) < drawn] = 0.5
+    y[rng.random(len(X)) < 0.2] = 0.5
     first, second = (X < 3).T
-    return X, np.where(first & ~second, 1.0, np.where(second & ~first, 0.0, y))
-
-
-def terms_of_wins(X, y):
-    """A draw is half a win for each; the strength of the first item is 0."""
-    both, wins = np.concatenate([X, X[:, ::-1]]), np.concatenate([2 * y, 2 - 2 * y])
-    return [table[:, 1:] for table in np.eye(7)[np.repeat(both, wins.astype(int), axis=0)]]
-
-
-def of_wins(seed):
-    X, y = season(seed, 0.2)
+    y = np.where(first & ~second, 1.0, np.where(second & ~first, 0.0, y))
     report = check_separability(X, y, family="pairs")
     kept = report.remainder(X)
     return compared(report, kept, terms_of_wins(X, y), terms_of_wins(X[kept], y[kept]))
@@ -262,19 +258,6 @@ def terms_of_choices(X, y, groups):
     return out
 
 
-def chosen(seed, n_groups=25, size=5):
-    """Alternatives of which one or more are chosen; one feature that no chosen one has."""
-    rng = np.random.default_rng(seed)
-    groups = np.repeat(np.arange(n_groups), size)
-    X = rng.integers(-2, 3, (len(groups), 3)).astype(float)
-    y = np.zeros(len(groups))
-    for g in range(n_groups):
-        m = int(rng.integers(0, size + 1)) if g < 3 else int(rng.integers(1, 1 + 2))
-        y[rng.choice(np.flatnonzero(groups == g), m, replace=False)] = 1
-    X[:, 1] = (rng.random(len(groups)) < 0.2) & (y == 0)
-    return X, y, groups
-
-
 def of_times(seed):
     """Cox: groups of which some have no event, or all of theirs before the others."""
     rng = np.random.default_rng(seed)
@@ -298,9 +281,16 @@ def of_times(seed):
     return compared(report, columns, whole, rest, columns)
 
 
-def of_choices(seed):
-    """Conditional: a feature that nothing that is chosen has."""
-    X, y, groups = chosen(seed)
+def of_choices(seed, n_groups=25, size=5):
+    """Conditional: one or more of each group are chosen; one feature that no chosen one has."""
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(n_groups), size)
+    X = rng.integers(-2, 3, (len(groups), 3)).astype(float)
+    y = np.zeros(len(groups))
+    for g in range(n_groups):
+        m = int(rng.integers(0, size + 1)) if g < 3 else int(rng.integers(1, 1 + 2))
+        y[rng.choice(np.flatnonzero(groups == g), m, replace=False)] = 1
+    X[:, 1] = (rng.random(len(groups)) < 0.2) & (y == 0)
     report = check_separability(X, y, family="conditional", groups=groups)
     rows, columns = report.remainder(X)
     rest = terms_of_choices(X[rows][:, columns], y[rows], groups[rows])

@@ -65,19 +65,11 @@ def turns(ranking):
     return [*pairwise(ranked), *((ranked[-1], v) for v in sorted(rest))]
 
 
-def columns_of(rows):
-    """Columns of the conditions on weights: those of equalities may have any sign."""
-    out = []
-    for row, equality, *_ in rows:
-        out.append(row)
-        if equality:
-            out.append([-v for v in row])
-    return out
-
-
 def is_combination(rows, target):
     """Whether q >= 0, and any sign for equalities, has ``A^T q = target``."""
-    columns = columns_of(rows)
+    columns = [row for row, *_ in rows] + [
+        [-v for v in row] for row, equality, *_ in rows if equality
+    ]
     if not columns or not target:
         return not any(target)
     return has_solution([list(line) for line in zip(*columns, strict=True)], target)
