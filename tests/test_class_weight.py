@@ -107,17 +107,16 @@ def test_a_cluster_weighs_by_all_chunks(cls, C, rng):
 @each
 def test_no_weights_move_a_hard_margin(cls, rng):
     """Where C = inf, weights are a prior: what is certified is the best margin, with any."""
-    X, y = separable(rng, n=40, d=3)
+    X, y = separable(rng, n=33, d=3)
     plain = fit(make(cls, tol=1e-2, stopping="gap", max_iter=1000), X, y)
     for class_weight in ({0: 5.0}, {0: 0.2, 1: 3.0}, "balanced"):
-        clf = fit(clone(plain).set_params(class_weight=class_weight), X[:33], y[:33])
-        same_data = fit(clone(plain), X[:33], y[:33])
-        assert clf.status_ == same_data.status_
+        clf = fit(clone(plain).set_params(class_weight=class_weight), X, y)
+        assert clf.status_ == plain.status_
         assert clf.separable_ is True
-        assert clf.margin_ <= same_data.margin_bound_
-        assert same_data.margin_ <= clf.margin_bound_
+        assert clf.margin_ <= plain.margin_bound_
+        assert plain.margin_ <= clf.margin_bound_
         if clf.status_ == "certified":
-            np.testing.assert_allclose(clf.margin_, same_data.margin_, rtol=1e-2)
+            np.testing.assert_allclose(clf.margin_, plain.margin_, rtol=1e-2)
 
 
 @each

@@ -105,8 +105,7 @@ HOOKS = {"setup", "teardown", "on_fit_task_begin", "on_fit_task_end"}  # called 
 UNIT = r"dimensionless|[Uu]nits?\b|\(MB\)|[Pp]asses|relative|[Aa]s in|as there|radius"
 
 
-def names(entries):
-    """Names of a section, one by one: several may share an entry."""
+def names(entries):  # several may share an entry
     return [name.strip(" *") for entry in entries for name in entry.name.split(",")]
 
 

@@ -131,8 +131,8 @@ def test_integer_weights_are_copies_for_gamma_too(cls, form, rng):
     weight = rng.integers(0, 4, len(y))
     weight[:2] = 1
     estimator = make(cls, max_iter=2, C=1.0, kernel="rbf")
-    copies = fit(clone(estimator), form(np.repeat(X, weight, axis=0)), np.repeat(y, weight))
-    weighted = fit(estimator, form(X), y, sample_weight=weight)
+    weighted = fit(clone(estimator), form(X), y, sample_weight=weight)
+    copies = fit(estimator, form(np.repeat(X, weight, axis=0)), np.repeat(y, weight))
     np.testing.assert_allclose(weighted._gamma, copies._gamma, rtol=1e-12)
 
 

@@ -114,6 +114,8 @@ def test_what_is_not_separable_is_proved_so_and_told():
     with pytest.warns(ConvergenceWarning, match="no_margin"):
         scores = cross_val_many(HARD, X, y, columns=[[0], [0, 1]], cv=3)
     assert scores.accuracy.shape == (2, 3)
+    with pytest.raises(ValueError, match="what a fold leaves of one has 1: "):
+        cross_val_many(SQUARED, X, y, cv=[(np.arange(0, 24, 2), np.arange(1, 24, 2))])
 
 
 def test_weights_and_order_of_classes_are_those_of_each_problem():
@@ -212,12 +214,6 @@ def test_cross_validation_is_that_of_single_fits(estimator, cv):
         np.testing.assert_allclose(scores.accuracy, single)
         assert (scores.margin <= scores.margin_bound).all()
         assert set(scores.status.ravel().tolist()) == {"certified"}
-
-
-def test_a_fold_that_leaves_one_class_is_refused():
-    parts = np.arange(0, 24, 2), np.arange(1, 24, 2)
-    with pytest.raises(ValueError, match="what a fold leaves of one has 1: "):
-        cross_val_many(SQUARED, *examples(), cv=[parts])
 
 
 # The bounds of fit_many hold in rational arithmetic, whatever weights they are computed from.

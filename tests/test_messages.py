@@ -149,13 +149,12 @@ def test_soft_margins_of_integers_far_from_zero_are_certified(C, rng):
 def test_soft_margins_stop_where_rounding_hides_the_rest(rng):
     """Kernel values of 1e7, and slack coordinates of 1e-5 beside: these are not seen."""
     X, y = integers_far_from_zero(rng)
-    clf = MaxMarginClassifier(C=1e10, kernel="precomputed")
-    text = warning_of(clf, X @ X.T, y)
+    K, clf = X @ X.T, MaxMarginClassifier(C=1e10, kernel="precomputed")
+    assert warning_of(clf, K, y).endswith("a smaller C may be solved to the end.")
     assert clf.status_ == "stalled"
     assert clf.n_iter_ < 300
-    assert check_certificate(clf, X @ X.T, y)
-    assert text.endswith("a smaller C may be solved to the end.")
-    assert MaxMarginClassifier(C=1e-4, kernel="precomputed").fit(X @ X.T, y).status_ == "certified"
+    assert check_certificate(clf, K, y)
+    assert clf.set_params(C=1e-4).fit(K, y).status_ == "certified"
 
 
 @pytest.fixture
@@ -204,14 +203,8 @@ def test_kernels_of_examples_in_float32_have_all_digits(C, shared_data):
     assert clf.margin_bound_ == pytest.approx(same.margin_bound_, rel=1e-5)
 
 
-def test_rounding_ends_a_fit_if_tol_is_zero(rng):
-    clf = fit(MaxMarginClassifier(C=1.0, tol=0.0), *overlapping(rng))
-    assert clf.status_ == "stalled"
-    assert clf.gap_ < 1e-9
-
-
-def test_a_fit_that_has_stalled_goes_on_nowhere():
-    """Two kinds of iris, and a time for each flower, in nanoseconds since 1970."""
+def test_a_fit_that_has_stalled_goes_on_nowhere(rng):
+    """Two kinds of iris, and a time for each flower, in nanoseconds since 1970; and tol = 0."""
     X, y = load_iris(return_X_y=True)
     time = 1.7e18 + np.random.default_rng(0).integers(0, 10**16, 100)
     X, y = np.column_stack([X[:100], time]), y[:100]
@@ -221,6 +214,9 @@ def test_a_fit_that_has_stalled_goes_on_nowhere():
     assert (clf.status_, clf.margin_) == ("stalled", pytest.approx(margin))
     fit(clf.set_params(tol=2.0 * clf.gap_), X, y)
     assert (clf.status_, clf.margin_bound_) == ("certified", pytest.approx(bound))
+    ended = fit(MaxMarginClassifier(C=1.0, tol=0.0), *overlapping(rng))
+    assert ended.status_ == "stalled"
+    assert ended.gap_ < 1e-9
 
 
 @pytest.mark.parametrize("tol", [slow(0.3), slow(0.1), 0.03])
@@ -228,8 +224,7 @@ def test_a_smaller_tol_is_looked_at_again(tol, rng):
     """Rows that violate only the smaller one are found when a fit goes on with it."""
     X, y = overlapping(rng, n=2000, d=3)
     X += 0.7 * y[:, None]
-    params = {"C": 1.0, "kernel": "rbf", "gamma": 0.5, "warm_start": True}
-    clf = MaxMarginClassifier(tol=tol, **params).fit(X, y)
+    clf = MaxMarginClassifier(C=1.0, kernel="rbf", gamma=0.5, tol=tol, warm_start=True).fit(X, y)
     assert clf.set_params(tol=1e-6).fit(X, y).status_ == "certified"
 
 

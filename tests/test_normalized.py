@@ -245,13 +245,6 @@ def test_four_numbers(cls, normalize, separable):
         assert clf.constant_ == 1.0
 
 
-@pytest.mark.parametrize("fit_intercept", [False, True])
-def test_norms_that_overflow_are_refused(fit_intercept):
-    X = np.array([[1.5e308, 1.5e308], [1.0, 0.0], [0.0, 1.0]])
-    with pytest.raises(ValueError, match="scale X"):
-        SmoothedKernelPerceptron(normalize=True, fit_intercept=fit_intercept).fit(X, [0, 1, 1])
-
-
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("fit_intercept", [False, True])
@@ -273,8 +266,12 @@ def test_normalized_rows_are_those_of_normalized_data(k, sparse, fit_intercept, 
     np.testing.assert_allclose(inside.decision_function(given), F, rtol=1e-8, atol=1e-10)
 
 
-def test_a_precomputed_kernel_must_be_normalized_before(rng):
+def test_norms_that_overflow_and_kernels_of_rows_not_yet_divided_are_refused(rng):
     X, y = separable(rng)
+    vast = np.array([[1.5e308, 1.5e308], [1.0, 0.0], [0.0, 1.0]])
+    for fit_intercept in (False, True):
+        with pytest.raises(ValueError, match="scale X"):
+            SmoothedKernelPerceptron(normalize=True, fit_intercept=fit_intercept).fit(vast, y[:3])
     with pytest.raises(ValueError, match="normalize=False"):
         SmoothedKernelPerceptron(kernel="precomputed", normalize=True).fit(X @ X.T, y)
     X[7] = 0.0  # with an intercept, its norm of 0 would have to be known in prediction

@@ -232,8 +232,7 @@ try:
 except ModuleNotFoundError:
     pytest.skip("scikit-learn was installed without its tests", allow_module_level=True)
 
-# 64 cases, of half a second each
-globals()["test_sparse_svc"] = pytest.mark.slow(globals()["test_sparse_svc"])
+globals()["test_sparse_svc"] = pytest.mark.slow(globals()["test_sparse_svc"])  # 64 cases
 
 # Why tests are not run, and patterns of their names, between spaces. All others must pass.
 REASONS = {
