@@ -152,9 +152,9 @@ def test_what_a_round_sends_is_a_number_for_each_example(client, monkeypatch):
     """Beside O(k d) numbers to and from the driver."""
     sent, each = [], module._Chunks.each
 
-    def counted(self, work, *local):
+    def counted(self, work, *local, **join):
         arrays = [a for a in local if isinstance(a, np.ndarray)]
-        result = each(self, work, *local)
+        result = each(self, work, *local, **join)
         sent.append(len(cloudpickle.dumps((work, arrays, result))))
         return result
 
@@ -290,9 +290,11 @@ def dying(work, pid, *block):
 def kill_at_work(pid, monkeypatch):
     """In the middle of the next round."""
     each = module._Chunks.each
-    monkeypatch.setattr(
-        module._Chunks, "each", lambda self, work, *a: each(self, partial(dying, work, pid), *a)
-    )
+
+    def deadly(self, work, *local, **join):
+        return each(self, partial(dying, work, pid), *local, **join)
+
+    monkeypatch.setattr(module._Chunks, "each", deadly)
 
 
 @pytest.mark.callbacks
