@@ -67,9 +67,8 @@ def turns(ranking):
 
 def is_combination(rows, target):
     """Whether q >= 0, and any sign for equalities, has ``A^T q = target``."""
-    columns = [row for row, *_ in rows] + [
-        [-v for v in row] for row, equality, *_ in rows if equality
-    ]
+    columns = [row for row, *_ in rows]
+    columns += [[-v for v in row] for row, equality, *_ in rows if equality]
     if not columns or not target:
         return not any(target)
     return has_solution([list(line) for line in zip(*columns, strict=True)], target)

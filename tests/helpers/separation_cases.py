@@ -4,7 +4,6 @@ For the tests, and for ``examples/benchmarks/separation.py``.
 """
 
 import time
-from contextlib import nullcontext
 from dataclasses import replace
 from unittest.mock import patch
 
@@ -166,8 +165,8 @@ def judged(X, y, weight, times, truth, rows_are, **options):
 
     Samples of a few rows answer what is asked many times over.
     """
-    few = {"FEW": 4, "A_COLUMN": 1} if times > 1 else {}
-    with patch.multiple(program, **few) if few else nullcontext():
+    few, a_column = (4, 1) if times > 1 else (program.FEW, program.A_COLUMN)
+    with patch.multiple(program, FEW=few, A_COLUMN=a_column):
         begin = time.process_time()
         report = check_separability(X, y, sample_weight=weight, **options)
         seconds = time.process_time() - begin
