@@ -147,7 +147,7 @@ def lies(report):
     some[tuple(np.argwhere(rows == rows.any())[0])] ^= True
     yield replace(report, separated_rows=some), False
     if report.direction is not None:
-        turned = report.direction._replace(coef=-report.direction.coef)
+        turned = type(report.direction)(*(-w for w in report.direction))
         yield replace(report, direction=turned), False
         yield replace(report, direction=None), False
         nothing = np.zeros_like(rows)
@@ -156,7 +156,7 @@ def lies(report):
     if weights is not None and weights.data.any():
         some = weights.copy()
         some.data[some.data.nonzero()[0][0]] *= 2
-        for q in (-weights, None, some):
+        for q in (-weights, weights * 0, None, some):
             yield replace(report, overlap_weights=q), False
 
 
