@@ -224,14 +224,14 @@ def test_parameters_and_examples_far_from_the_origin(there, offset, cls, params,
 def test_kernels(there, kernel, rng):
     X, y = separable(rng, k=3)
     K = X @ X.T if kernel == "precomputed" else X
-    estimator = MaxMarginClassifier(kernel=kernel, C=1.0)
-    reference = fit(clone(estimator), K, y)
-    assert_same(fitted_there(estimator, there, K, y), reference, there(K), there(y), rtol=1e-8)
+    reference = fit(MaxMarginClassifier(kernel=kernel, C=1.0), K, y)
+    estimator = fitted_there(clone(reference), there, K, y)
+    assert_same(estimator, reference, there(K), there(y), rtol=1e-8)
     with dispatching():
         scores = on_host(estimator.decision_function(there(K)))
     np.testing.assert_allclose(scores, reference.decision_function(K), rtol=1e-6, atol=1e-6)
-    divided = SmoothedKernelPerceptron(kernel="rbf", normalize=True, max_iter=20)
-    assert_same(fitted_there(clone(divided), there, X, y), fit(divided, X, y), X, y)
+    divided = fit(SmoothedKernelPerceptron(kernel="rbf", normalize=True, max_iter=20), X, y)
+    assert_same(fitted_there(clone(divided), there, X, y), divided, X, y)
 
 
 @in_each_library
@@ -318,18 +318,16 @@ def test_narrow_types(dtype, kernel, rng):
 @in_each_library
 def test_parts_and_blocks_change_rounding_only(there, rng, monkeypatch):
     X, y = overlapping(rng, n=300, d=7)
-    cases = [
-        MaxMarginClassifier(C=1.0),
-        MomentumMarginClassifier(C=1.0, tol=0.0, max_iter=ROUNDS),
-        SmoothedKernelPerceptron(normalize=True, max_iter=ROUNDS),
-    ]
-    whole = [fitted_there(clone(case), there, X + 1e5, y) for case in cases]
+    momentum = MomentumMarginClassifier(C=1.0, tol=0.0, max_iter=ROUNDS)
+    divided = SmoothedKernelPerceptron(normalize=True, max_iter=ROUNDS)
+    cases = [MaxMarginClassifier(C=1.0), momentum, divided]
+    whole = [fitted_there(case, there, X + 1e5, y) for case in cases]
     monkeypatch.setattr(matrix, "DEVICE_BLOCK_BYTES", 3000)
-    for case, reference in zip(cases, whole, strict=True):
-        estimator = fitted_there(clone(case), there, X + 1e5, y)
+    for reference in whole:
+        estimator = fitted_there(clone(reference), there, X + 1e5, y)
         assert_same(estimator, reference, X + 1e5, y)
         np.testing.assert_allclose(estimator.margin_bound_, reference.margin_bound_, rtol=1e-7)
-    narrow = fitted_there(cases[1], there, X.astype(np.float32), y)
+    narrow = fitted_there(clone(momentum), there, X.astype(np.float32), y)
     assert check_certificate(narrow, X.astype(np.float32), y)
 
 
@@ -339,9 +337,9 @@ def test_newton_by_passes(k, C, d, rng):
     """More rows than a working set would take, and more features than a direct system would."""
     X, y = separable(rng, n=1500, d=d, k=k, margin=0.05)
     X = X + rng.standard_normal(X.shape)
-    estimator = MaxMarginClassifier(C=C, tol=1e-4)
-    reference = fit(clone(estimator), X, y)
-    assert_same(fitted_there(estimator, strict, X, y), reference, X, y, rtol=2e-4)
+    reference = fit(MaxMarginClassifier(C=C, tol=1e-4), X, y)
+    estimator = fitted_there(clone(reference), strict, X, y)
+    assert_same(estimator, reference, X, y, rtol=2e-4)
 
 
 # Attacks: whatever the data, no claim may be wrong.

@@ -140,10 +140,10 @@ def test_integer_weights_are_copies_for_gamma_too(cls, form, rng):
 def test_scale_rotation_and_shift(cls, rng):
     X, y = separable(rng)
     Q = np.linalg.qr(rng.standard_normal((X.shape[1], X.shape[1])))[0]
-    params = {"max_iter": 30, "normalize": False}
-    a = fit(make(cls, **params), X, y)
+    a = fit(make(cls, max_iter=30, normalize=False), X, y)
     shift = 0.0 if "intercept_scaling" in parameters(cls) else 5e3  # a penalised intercept minds
-    b = fit(make(cls, intercept_scaling=1e3, **params), 1e3 * X @ Q + shift, y)
+    scaled = make(cls, intercept_scaling=1e3, max_iter=30, normalize=False)
+    b = fit(scaled, 1e3 * X @ Q + shift, y)
     assert a.n_iter_ == b.n_iter_
     np.testing.assert_allclose(1e3 * a.margin_, b.margin_, rtol=1e-6)
     np.testing.assert_allclose(1e3 * a.margin_bound_, b.margin_bound_, rtol=1e-6)

@@ -334,8 +334,7 @@ def test_a_search_warns_once_of_each_cause(rng):
 
 def test_the_warning_says_what_happened_what_is_left_and_what_to_do(rng):
     X, y = overlapping(rng, n=900, d=5)
-    X += 0.5 * y[:, None]
-    text = warning_of(MaxMarginClassifier(), X, y)
+    text = warning_of(MaxMarginClassifier(), X + 0.5 * y[:, None], y)
     facts = ["classes overlap: no predictor separates", "The model is the limit", "C < inf gives"]
     assert sorted(facts, key=text.index) == facts
 
