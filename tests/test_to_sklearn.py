@@ -52,7 +52,7 @@ KERNELS = [
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("params", KERNELS, ids=str)
+@pytest.mark.parametrize("params", KERNELS)
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_kernel_classifiers(loss, params, form, rng):
     X, y = overlapping(rng, n=80)
