@@ -576,14 +576,15 @@ def proved(
     else:
         P = np.where(least.min(axis=1) > 0.0, 0.5 * (length / least.min(axis=1)) ** 2, np.inf)
     margin = (1.0 - FEW) / np.sqrt(2.0 * P * (1.0 + GAMMA(n + d)))
-    mass, radius = alpha.sum(axis=1, keepdims=True), norms.max(axis=1) * (1.0 + GAMMA(d))
-    q, ridge = alpha / mass, program.get("ridge", 0.0)
-    image = ((y * q)[:, None] @ Z)[:, 0]
-    surcharge = ORIGINS * (np.abs((y * q).sum(axis=1)) + GAMMA(n)) * off
-    length = np.sqrt(np.vecdot(image, image)) * (1.0 + GAMMA(d))
-    length = length + radius * (GAMMA(n + 8) + surcharge)
+    total, radius = alpha.sum(axis=1, keepdims=True), norms.max(axis=1) * (1.0 + GAMMA(d))
+    q, ridge = alpha / total, program.get("ridge", 0.0)
+    u = ((y * q)[:, None] @ Z)[:, 0]
+    # the bound pays for y'alpha other than 0
+    imbalance = ORIGINS * (np.abs((y * q).sum(axis=1)) + GAMMA(n)) * off
+    length = np.sqrt(np.vecdot(u, u)) * (1.0 + GAMMA(d))
+    length = length + radius * (GAMMA(n + 8) + imbalance)
     square = length**2 + (ridge * q * q).sum(axis=1) * (1.0 + GAMMA(n))
-    gain = 1.0 - GAMMA(n) - surcharge
+    gain = 1.0 - GAMMA(n) - imbalance
     most = np.where(q > 0.0, program.get("upper", np.inf) / q, np.inf).min(axis=1) * (1.0 - FEW)
     s = np.minimum(most, gain / square)
     D = s * (gain - 0.5 * s * square) * (1.0 - FEW)

@@ -217,6 +217,13 @@ def test_squares_below_zero_count_as_zero(cls):
     confirmed(fit(make(cls, stopping="gap", **params), X, y), X, y)
 
 
+@each_normalizing
+def test_powers_beyond_float32_are_checked_in_float64(cls, rng):
+    X, y = separable(rng)
+    X, params = (1e14 * X).astype(np.float32), {"kernel": "poly", "gamma": 1.0, "normalize": True}
+    confirmed(fit(make(cls, max_iter=50, **params), X, y), X, y)
+
+
 def test_the_check_finds_another_constant_and_another_name(rng):
     X, y = separable(rng)
     clf = certified(PerceptronVonNeumann(normalize=True, stopping="gap"), X, y)
