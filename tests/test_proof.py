@@ -10,7 +10,7 @@ from marginsvm.problem.design import Design
 from marginsvm.problem.kernels import Gram
 from marginsvm.problem.quadratic_program import classification, one_class, regression
 from marginsvm.solvers.interior_point import interior_point
-from marginsvm.solvers.solution import Progress
+from marginsvm.solvers.solution import Solution
 from marginsvm.solvers.solve import solve
 
 EXACT = Rationals()
@@ -18,7 +18,7 @@ EXACT = Rationals()
 
 def proof_of(qp, tol=1e-8):
     """Of what a solver finds."""
-    found = Progress(qp, tol, 100)
+    found = Solution(qp, tol, 100)
     for _ in solve(found, None, [interior_point]):
         pass
     return prove(qp, found.w, found.f, found.alpha)

@@ -17,7 +17,7 @@ from marginsvm.solvers.dual_cd import dual_cd
 from marginsvm.solvers.interior_point import interior_point, stacked
 from marginsvm.solvers.newton import newton
 from marginsvm.solvers.smo import smo
-from marginsvm.solvers.solution import Progress
+from marginsvm.solvers.solution import Solution
 from marginsvm.solvers.solve import solve
 
 clarabel = pytest.importorskip("clarabel", reason="pip install marginsvm[test-all]")
@@ -161,7 +161,7 @@ def degenerate(rng):
 
 def solved(method, qp, tol=TOL, start=None, max_iter=500):
     """By a method, or by those that are chosen for it."""
-    found = Progress(qp, tol, max_iter)
+    found = Solution(qp, tol, max_iter)
     n_iter = sum(1 for _ in solve(found, start, method and [method]))
     assert n_iter == found.n_iter
     return found

@@ -42,7 +42,7 @@ from marginsvm.fit import (
 from marginsvm.problem.adapter import KernelMatrixAdapter, Predictor, programs_of
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.rows import OutputRows, output_rows
-from marginsvm.solvers.solution import Progress as Solution
+from marginsvm.solvers.solution import Solution
 from marginsvm.solvers.solve import refuse_what_cannot_fit, solve, solved
 
 # Relative gap, iterations and price of slack (over the radius squared, of tubes) of a soft problem

@@ -33,7 +33,7 @@ from scipy.optimize import nnls
 
 from marginsvm._typing import Array
 from marginsvm.problem.quadratic_program import QuadraticProgram
-from marginsvm.solvers.solution import NOTHING, Progress
+from marginsvm.solvers.solution import NOTHING, Solution
 from marginsvm.solvers.systems import Factor, Rows, conjugate_gradients
 
 EPS = float(np.finfo(np.float64).eps)
@@ -54,14 +54,14 @@ STIFF = 1e3  # penalty on F'u in nonnegative least squares
 Solved = tuple[Array, Array, Array | None]  # u on a working set, f, and optionally w
 
 
-def active_set(progress: Progress, start: Array | None) -> Iterator[None]:
+def active_set(solution: Solution, start: Array | None) -> Iterator[None]:
     """Solve a program without upper bounds on alpha, by a working set of rows."""
-    qp, rows = progress.qp, Rows(progress.qp)
+    qp, rows = solution.qp, Rows(solution.qp)
     ridge, target = (np.broadcast_to(v, qp.shape).ravel() for v in (qp.ridge, qp.target))
     work, least = first_rows(rows)
     if start is not None and np.any(start):
-        progress.dual(start)
-        work = np.flatnonzero(progress.alpha)
+        solution.dual(start)
+        work = np.flatnonzero(solution.alpha)
     width = np.inf if qp.examples.d is None else qp.k * qp.examples.d
     G, passive = None, np.ones(len(work), bool)
     if not (qp.hard and SINGULAR * width <= len(work)):
@@ -80,17 +80,17 @@ def active_set(progress: Progress, start: Array | None) -> Iterator[None]:
         alpha.flat[work] = u
         w = qp.rmatvec(alpha) if w is None else w
         S = qp.examples.scores(w)
-        progress.dual(alpha)
-        progress.primal(w, f, S)
+        solution.dual(alpha)
+        solution.primal(w, f, S)
         yield
-        if progress.ended:
+        if solution.ended:
             break
         # value minus target of the rows outside the working set
         unit = abs(float(f[-1])) if qp.game else 1.0
         values = np.full(alpha.size, np.inf)
         values[rows.ids] = rows.flat(qp.values(S, f) + qp.ridge * alpha - qp.target)
         near, values[work] = values[work], np.inf
-        new = np.flatnonzero(values < -max(0.5 * progress.tol, LOST) * unit)
+        new = np.flatnonzero(values < -max(0.5 * solution.tol, LOST) * unit)
         if not len(new):
             if G is None or not qp.hard:
                 break
@@ -222,18 +222,18 @@ def wolfe(A: Array, F: Array, g: Array, u: Array) -> tuple[Array, Array, Array]:
     return u, f, w
 
 
-def pivoting_by_products(progress: Progress, start: Array | None) -> Iterator[None]:
+def pivoting_by_products(solution: Solution, start: Array | None) -> Iterator[None]:
     """Block pivoting on all rows of two classes, from a start alpha.
 
     Systems are solved by conjugate gradients, with margin 1 also in a game; for hard margins only
     roughly as long as rows still change sides.
     """
-    qp, tol = progress.qp, progress.tol
+    qp, tol = solution.qp, solution.tol
     if start is None or not np.any(start):
         return
     s = qp.sign
-    progress.dual(start)
-    u, w = progress.alpha, qp.rmatvec(progress.alpha)
+    solution.dual(start)
+    u, w = solution.alpha, qp.rmatvec(solution.alpha)
     u = u / max(qp.examples.inner(w, w), 1e-300) if qp.game else u
     passive = u > 0.0
     precisions = [0.1 * tol] if np.any(qp.ridge) else [1e-2, 0.1 * tol]
@@ -249,10 +249,10 @@ def pivoting_by_products(progress: Progress, start: Array | None) -> Iterator[No
             w = qp.rmatvec(u)
             S = qp.examples.scores(w)
             alpha = np.maximum(u, 0.0)
-            progress.dual(alpha / alpha.sum() if qp.game else alpha)
-            progress.primal(w, np.full(qp.n_free, b), S)
+            solution.dual(alpha / alpha.sum() if qp.game else alpha)
+            solution.primal(w, np.full(qp.n_free, b), S)
             yield
-            if progress.ended:
+            if solution.ended:
                 return
             m = s * (S[:, 0] + b)
             wrong = np.where(passive, u < 0.0, m < 1.0 - precision)

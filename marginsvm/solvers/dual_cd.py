@@ -38,7 +38,7 @@ import scipy.sparse as sp
 from marginsvm._compiling import compiled, parts
 from marginsvm._typing import Array
 from marginsvm.problem.quadratic_program import QuadraticProgram
-from marginsvm.solvers.solution import Progress
+from marginsvm.solvers.solution import Solution
 
 OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
@@ -278,9 +278,9 @@ def descend_examples(
             b[c] += sigma * excess[c]
 
 
-def dual_cd(progress: Progress, start: Array | None) -> Iterator[None]:
+def dual_cd(solution: Solution, start: Array | None) -> Iterator[None]:
     """Solve a program of examples with features; each iteration ends with a check of all rows."""
-    qp = progress.qp
+    qp = solution.qp
     X = qp.examples.rows(np.arange(qp.examples.n))
     if sp.issparse(X):
         arrays = X.data, X.indices, X.indptr
@@ -291,14 +291,14 @@ def dual_cd(progress: Progress, start: Array | None) -> Iterator[None]:
     if start is not None and qp.game:  # scaled to margin 1
         alpha /= max(-2.0 * qp.dual(start), 1e-300)
     by = _by_rows if qp.codes is None else _by_examples
-    yield from by(progress, X, arrays, square, alpha)
+    yield from by(solution, X, arrays, square, alpha)
 
 
 def _by_rows(
-    progress: Progress, X: Any, arrays: tuple[Array | None, ...], square: Array, alpha: Array
+    solution: Solution, X: Any, arrays: tuple[Array | None, ...], square: Array, alpha: Array
 ) -> Iterator[None]:
     """Two classes, and regression."""
-    qp, m = progress.qp, len(progress.qp.sign)
+    qp, m = solution.qp, len(solution.qp.sign)
     of = np.arange(m) if qp.example is None else qp.example
     target, ridge, upper = (
         np.broadcast_to(a, m) for a in (1.0 if qp.game else qp.target, qp.ridge, qp.upper)
@@ -323,15 +323,15 @@ def _by_rows(
         mass = float(alpha.sum()) + 1e-300 if qp.game else 1.0
         z = X @ w
         S = z - w @ mean
-        progress.primal(*_at_best_length(qp, w[None] / mass, S[:, None] / mass), settled=True)
-        progress.dual(alpha / mass)
+        solution.primal(*_at_best_length(qp, w[None] / mass, S[:, None] / mass), settled=True)
+        solution.dual(alpha / mass)
         yield
-        if progress.ended:
+        if solution.ended:
             return
         if passes >= mark:  # if doubling the passes leaves 0.3 of the gap, stop
-            if progress.gap > 0.3 * gap:
+            if solution.gap > 0.3 * gap:
                 return
-            mark, gap = 2.0 * passes, progress.gap
+            mark, gap = 2.0 * passes, solution.gap
         epochs = 10.0 + 0.3 * passes
         free = max(1, int(np.count_nonzero((alpha > 0.0) & (alpha < upper))))
         sigma = (size * min(1.0, max(0.05, 30.0 / free)) + least) * qp.intercept
@@ -371,13 +371,13 @@ def _at_best_length(qp: QuadraticProgram, w: Array, S: Array) -> tuple[Array, Ar
 
 
 def _by_examples(
-    progress: Progress, X: Any, arrays: tuple[Array | None, ...], square: Array, alpha: Array
+    solution: Solution, X: Any, arrays: tuple[Array | None, ...], square: Array, alpha: Array
 ) -> Iterator[None]:
     """Several classes, with Nesterov's momentum if epochs converge slowly.
 
     The momentum is restarted when the dual value decreases (O'Donoghue, Candes 2015).
     """
-    qp, n, k = progress.qp, len(square), progress.qp.k
+    qp, n, k = solution.qp, len(square), solution.qp.k
     cap = np.full(n, np.inf) if qp.cap is None else qp.cap
     ridge, squared = np.broadcast_to(qp.ridge[:, 0], n), bool(np.any(qp.ridge))
     sigma = 0.004 * float(square.mean()) + 0.025 * float(ridge.mean()) + 1.0 / (0.06 * cap.sum())
@@ -407,15 +407,15 @@ def _by_examples(
         mass = float(alpha.sum()) + 1e-300 if qp.game else 1.0
         c = (b + mean @ W) / mass
         f = np.append((c[:-1] - c[-1])[: qp.n_intercepts], [0.0] * bool(qp.level))
-        progress.primal(W.T / mass, f, (X @ W - mean @ W) / mass)
+        solution.primal(W.T / mass, f, (X @ W - mean @ W) / mass)
         less = proved
-        proved = progress.dual(alpha / mass)
+        proved = solution.dual(alpha / mass)
         yield
-        if progress.ended:
+        if solution.ended:
             return
         if epochs >= mark:
-            if progress.gap > 0.1 * gap_at_mark:
+            if solution.gap > 0.1 * gap_at_mark:
                 return
-            mark, gap_at_mark = 2 * epochs, progress.gap
-        pace = 1 if proved < less else pace + (progress.gap > 0.5 * gap)
-        gap = progress.gap
+            mark, gap_at_mark = 2 * epochs, solution.gap
+        pace = 1 if proved < less else pace + (solution.gap > 0.5 * gap)
+        gap = solution.gap

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from marginsvm._typing import Array
-from marginsvm.solvers.solution import Progress
+from marginsvm.solvers.solution import Solution
 from marginsvm.solvers.systems import ByRows, Rows, Weights, WrittenOut, side_of
 
 EPS = float(np.finfo(np.float64).eps)
@@ -269,9 +269,9 @@ def cancelling(side: WrittenOut | ByRows, bounds: Bounds, at: Point, share: floa
     return np.where(alpha > 0.0, near, 0.0) if near[alpha > 0.0].min() > 0.0 else alpha
 
 
-def interior_point(progress: Progress, start: Array | None) -> Iterator[None]:
+def interior_point(solution: Solution, start: Array | None) -> Iterator[None]:
     """Solve a program with few features or few rows; the method cannot be warm-started."""
-    qp = progress.qp
+    qp = solution.qp
     unit = float(np.abs(qp.target).max(initial=0.0))
     hard_tube = qp.hard and not qp.game  # targets are met only up to rounding
     rows = Rows(replace(qp, target=qp.target + INWARD * unit) if hard_tube else qp)
@@ -295,26 +295,26 @@ def interior_point(progress: Progress, start: Array | None) -> Iterator[None]:
         if qp.game and gap <= thin:
             thin, shares = 0.01 * gap, (0.0, 1e-7) if isinstance(side, WrittenOut) else ()
             for some in (alpha, *(cancelling(side, bounds, at, share) for share in shares)):
-                if progress.vanishes(progress.feasible(rows.shaped(some))[1]):
-                    progress.dual(rows.shaped(some))
+                if solution.vanishes(solution.feasible(rows.shaped(some))[1]):
+                    solution.dual(rows.shaped(some))
                     break
-        looked = (estimate <= progress.tol and gap <= enough) or ended
+        looked = (estimate <= solution.tol and gap <= enough) or ended
         if looked:
             w, f = side.point(at.x, qp)
-            progress.dual(rows.shaped(at_bounds(side, bounds, at)))
+            solution.dual(rows.shaped(at_bounds(side, bounds, at)))
             if qp.examples.d is None:  # prefer a sparse kernel expansion
-                progress.primal(qp.rmatvec(progress.alpha), f)
-            if progress.gap > progress.tol:
-                progress.primal(w, f)
-            if progress.gap > progress.tol:  # try the full alpha
+                solution.primal(qp.rmatvec(solution.alpha), f)
+            if solution.gap > solution.tol:
+                solution.primal(w, f)
+            if solution.gap > solution.tol:  # try the full alpha
                 every = rows.shaped(alpha)
-                D = progress.feasible(every)[1]
-                proved = progress.gap_of(progress.P, D) <= progress.tol
+                D = solution.feasible(every)[1]
+                proved = solution.gap_of(solution.P, D) <= solution.tol
                 more, enough = (more - 1, enough) if proved else (more, 0.1 * gap)
                 if ended or more == 0:
-                    progress.dual(every)
+                    solution.dual(every)
         yield
-        if ended or progress.ended:
+        if ended or solution.ended:
             return
         before = left
         try:

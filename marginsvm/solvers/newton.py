@@ -37,7 +37,7 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.problem.quadratic_program import QuadraticProgram
-from marginsvm.solvers.solution import Progress
+from marginsvm.solvers.solution import Solution
 from marginsvm.solvers.systems import NewtonSystem, curvature_of_f
 
 EPS = float(np.finfo(np.float64).eps)
@@ -54,18 +54,18 @@ SEARCH_STEPS, SETTLE_STEPS = 100, 50
 BALANCED = 1e-14  # rounding of F'alpha - g, relative to the sum of alpha
 
 
-def newton(progress: Progress, start: Array | None) -> Iterator[None]:
+def newton(solution: Solution, start: Array | None) -> Iterator[None]:
     """Solve a program of any size, without sign constraints on coefficients."""
-    qp = progress.qp
+    qp = solution.qp
     examples, unit = qp.examples, unit_of(qp)
     if qp.hard and not qp.game:  # hard targets are met only up to rounding
         qp = replace(qp, target=qp.target + INWARD * unit)
     system = NewtonSystem(qp)
-    w, f, v = np.zeros_like(progress.w), np.zeros(qp.n_free), np.zeros(qp.shape)
+    w, f, v = np.zeros_like(solution.w), np.zeros(qp.n_free), np.zeros(qp.shape)
     S, narrow = np.zeros((examples.n, qp.k)), 1.0
     if start is not None:
-        progress.dual(start)
-        v = progress.alpha
+        solution.dual(start)
+        v = solution.alpha
         w = qp.rmatvec(v)
         S = examples.scores(w)
         unit = max(examples.inner(w, w), 1e-20) if qp.game else unit
@@ -82,10 +82,10 @@ def newton(progress: Progress, start: Array | None) -> Iterator[None]:
         response = loss.best_response(m)
         alpha = qp.feasible(response)  # a change by rounding only
         image = qp.rmatvec(alpha)
-        progress.dual(alpha, image)
-        progress.primal(w, f, S, settled=not (qp.hard or qp.level))
+        solution.dual(alpha, image)
+        solution.primal(w, f, S, settled=not (qp.hard or qp.level))
         yield
-        if progress.ended or progress.idle > PATIENCE:
+        if solution.ended or solution.idle > PATIENCE:
             return
         r, before = image - w, J
         J = 0.5 * examples.inner(w, w) + float(qp.g @ f) + loss.value(m, response)

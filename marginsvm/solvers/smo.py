@@ -43,7 +43,7 @@ from marginsvm._typing import Array
 from marginsvm.problem.kernels import ColumnCache
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.solvers.dual_cd import OPTIONS, projected
-from marginsvm.solvers.solution import Progress
+from marginsvm.solvers.solution import Solution
 
 part, loop = parts(**OPTIONS), compiled(**OPTIONS)
 
@@ -457,9 +457,9 @@ class Examples:
         return f, wrong
 
 
-def smo(progress: Progress, start: Array | None) -> Iterator[None]:
+def smo(solution: Solution, start: Array | None) -> Iterator[None]:
     """Solve a kernel program; see :mod:`marginsvm.solvers.solution`."""
-    qp = progress.qp
+    qp = solution.qp
     unit = qp.game and qp.codes is not None  # solved with target 1, alpha of any sum
     kind = Pairs(qp) if qp.codes is None else Examples(qp)
     examples, of = qp.examples, kind.of
@@ -495,16 +495,16 @@ def smo(progress: Progress, start: Array | None) -> Iterator[None]:
         P = 0.5 * squared + (qp.total * f[-1] if qp.level else 0.0)
         P += 0.0 if qp.hard else qp.cost(qp.target - qp.values(S, f))
         D = float((qp.target * q - 0.5 * qp.ridge * q**2).sum()) - 0.5 * squared
-        if P < progress.P:
-            progress.w, progress.f, progress.P = V.T, f, P
-        if D > progress.D:
-            progress.alpha, progress.D = q, D
+        if P < solution.P:
+            solution.w, solution.f, solution.P = V.T, f, P
+        if D > solution.D:
+            solution.alpha, solution.D = q, D
         return wrong
 
     def refine() -> Array:
         """Recompute the scores in float64, then as ``valued``."""
         F[...] = examples.scores(qp.rmatvec(alpha)).T
-        progress.P, progress.D = np.inf, -np.inf
+        solution.P, solution.D = np.inf, -np.inf
         return valued()
 
     while True:
@@ -521,31 +521,31 @@ def smo(progress: Progress, start: Array | None) -> Iterator[None]:
             alpha = qp.feasible(alpha) * (float(alpha.sum()) if unit else 1.0)
         _add(cache, qp.coefficients(alpha - before), F)
         wrong = valued()
-        if progress.gap <= progress.tol and refined < np.inf:  # float32 alone was wrong before
+        if solution.gap <= solution.tol and refined < np.inf:  # float32 alone was wrong before
             wrong = refine()
-        reached = progress.gap <= progress.tol
-        asked = progress.tol
+        reached = solution.gap <= solution.tol
+        asked = solution.tol
         yield
         # a certified gap above this tolerance is larger than the float32 estimate
-        coarse = progress.status == "converged" and progress.tol < asked and refined == np.inf
-        if progress.ended and not coarse:
+        coarse = solution.status == "converged" and solution.tol < asked and refined == np.inf
+        if solution.ended and not coarse:
             return
         # violated rows join, rows far from violation leave
         far = wrong[work] < -0.3 * scale
         wrong[work] = -np.inf
         new = np.flatnonzero(wrong > 0.5 * precision * scale)
-        gap = progress.gap
+        gap = solution.gap
         if len(new) <= 0.1 * len(work):
             idle = idle + 1 if gap > 0.9 * least and precision <= 1e-3 else 0
-            less = max(0.1, 0.3 * progress.tol / max(gap, progress.tol)) if solved else 1.0
+            less = max(0.1, 0.3 * solution.tol / max(gap, solution.tol)) if solved else 1.0
             precision, least = max(less * precision, 1e-9), min(least, gap)
-        slow = progress.n_iter % 20 == 0 and gap > 0.5 * mark
-        mark = gap if progress.n_iter % 20 == 0 else mark
+        slow = solution.n_iter % 20 == 0 and gap > 0.5 * mark
+        mark = gap if solution.n_iter % 20 == 0 else mark
         if reached or slow or idle >= kind.patience or (precision <= 1e-9 and not len(new)):
             refine()
-            if slow or progress.gap > 0.5 * refined:
+            if slow or solution.gap > 0.5 * refined:
                 return
-            refined, idle = progress.gap, 0
+            refined, idle = solution.gap, 0
         most = min(max(200, int(0.4 * len(work))), room // 2)
         if len(new) > most:
             new = new[np.argpartition(-wrong[new], most - 1)[:most]]

@@ -1,9 +1,9 @@
 """The interface of all solvers: their record of the best point so far.
 
-A solver is a generator ``method(progress, start)``; ``start`` is alpha or None. It records better
-points in ``progress``, and yields at the end of each iteration. Its caller may then lower the
+A solver is a generator ``method(solution, start)``; ``start`` is alpha or None. It records better
+points in ``solution``, and yields at the end of each iteration. Its caller may then lower the
 tolerance, or stop: the certified gap of the rounded point may be larger than the solver's, and the
-solver continues from where it is. It returns once ``progress.ended``, or where it stalls.
+solver continues from where it is. It returns once ``solution.ended``, or where it stalls.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from marginsvm.problem.quadratic_program import QuadraticProgram
 NOTHING, NOTHING_OF_KERNEL = 1e-14, 1e-7
 
 
-class Progress:
+class Solution:
     """The best primal and the best dual point so far, and the stopping tests.
 
     Attributes

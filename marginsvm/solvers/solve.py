@@ -14,9 +14,9 @@ from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.solvers.active_set import active_set, pivoting_by_products
 from marginsvm.solvers.interior_point import interior_point
 from marginsvm.solvers.newton import newton
-from marginsvm.solvers.solution import Progress
+from marginsvm.solvers.solution import Solution
 
-Method = Callable[[Progress, Array | None], Iterator[None]]
+Method = Callable[[Solution, Array | None], Iterator[None]]
 
 # Limits for interior points: multiplications per iteration, and unknowns of the smaller side.
 PRODUCTS, SIDE = 2**29, 1000
@@ -27,37 +27,37 @@ FEW, SMALL, FEWEST = 500, 2**16, 200
 
 
 def solve(
-    progress: Progress, start: Array | None = None, chosen: list[Method] | None = None
+    solution: Solution, start: Array | None = None, chosen: list[Method] | None = None
 ) -> Iterator[None]:
     """Solve a program by the first of the chosen solvers that does not stall.
 
     It yields at the end of each iteration, see :mod:`marginsvm.solvers.solution`. Each solver
     starts at the best alpha so far; by default, they are those of ``methods``.
     """
-    qp = progress.qp
+    qp = solution.qp
     start = None if start is None else qp.feasible(start)
     for method in methods(qp) if chosen is None else chosen:
-        progress.idle = 0
+        solution.idle = 0
         try:
-            for _ in method(progress, start):
-                progress.count()
+            for _ in method(solution, start):
+                solution.count()
                 yield
         except np.linalg.LinAlgError:  # an indefinite matrix, possibly by rounding
             continue
-        if progress.ended:
+        if solution.ended:
             break
-        start = progress.alpha if progress.gap < 1.0 else None
-    if qp.game and not np.isfinite(progress.P):  # overlap: difference of the class means
+        start = solution.alpha if solution.gap < 1.0 else None
+    if qp.game and not np.isfinite(solution.P):  # overlap: difference of the class means
         alpha = np.where(np.broadcast_to(qp.upper, qp.shape) > 0.0, 1.0, 0.0)
-        progress.primal(qp.rmatvec(qp.feasible(alpha)), progress.f)
+        solution.primal(qp.rmatvec(qp.feasible(alpha)), solution.f)
 
 
-def solved(qp: QuadraticProgram, tol: float, max_iter: int, start: Array | None = None) -> Progress:
+def solved(qp: QuadraticProgram, tol: float, max_iter: int, start: Array | None = None) -> Solution:
     """The end of ``solve``."""
-    progress = Progress(qp, tol, max_iter)
-    for _ in solve(progress, start):
+    solution = Solution(qp, tol, max_iter)
+    for _ in solve(solution, start):
         pass
-    return progress
+    return solution
 
 
 def methods(qp: QuadraticProgram) -> list[Method]:
@@ -66,8 +66,8 @@ def methods(qp: QuadraticProgram) -> list[Method]:
     from marginsvm.solvers.dual_cd import dual_cd
     from marginsvm.solvers.smo import smo
 
-    def ten_epochs(progress: Progress, start: Array | None) -> Iterator[None]:
-        return islice(dual_cd(progress, start), 1)
+    def ten_epochs(solution: Solution, start: Array | None) -> Iterator[None]:
+        return islice(dual_cd(solution, start), 1)
 
     examples, several, tube = qp.examples, qp.codes is not None, not qp.by_margins
     n, d, rows = examples.n, examples.d, int(np.prod(qp.shape)) - several * examples.n
