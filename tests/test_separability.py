@@ -11,7 +11,7 @@ from helpers.battery import each, over_with, slow
 from helpers.claiming import refused
 from helpers.estimators import ESTIMATORS, MORE_DIGITS, fit, make, parameters, separable
 from helpers.hostile import hostile_problem, truthful
-from helpers.rational import has_solution, is_separable, scores
+from helpers.rational import is_separable
 from helpers.separation_cases import proved
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -177,13 +177,6 @@ def test_weights_that_span_the_space_are_proved_in_floats(n_features, rng):
     assert not nothing_separates(X, y, 2, q, intercept=True)
 
 
-def test_equal_examples_are_equal_for_any_kernel(rng):
-    X, y = rng.standard_normal((30, 2)), np.arange(30) % 2
-    assert fit(MaxMarginClassifier(kernel="rbf"), X, y).separable_ is not False
-    X[1] = X[0]
-    assert fit(MaxMarginClassifier(kernel="rbf"), X, y).separable_ is False
-
-
 def test_a_false_that_is_not_proved_is_refuted():
     X, y = iris(0, 1, identifiers())
     clf = fit(MaxMarginClassifier(max_iter=1), X, y)
@@ -212,16 +205,6 @@ def test_what_is_said_of_separability_is_true(cls):
         truthful(cls, *hostile_problem(seed), max_iter=60)
 
     attack()
-
-
-def test_the_oracle_knows_gordans_theorem():
-    assert is_separable([[0.0], [1.0]], [0, 1])
-    assert not is_separable([[0.0], [1.0]], [0, 1], fit_intercept=False)
-    assert not is_separable([[0.0], [2.0], [1.0]], [0, 0, 1])
-    assert is_separable([[0.0], [1.0], [2.0]], [0, 1, 2]) is True
-    assert is_separable([[-1.0, 0.0], [0.0, 1.0], [1.0, 0.0]], [0, 1, 2])
-    assert not has_solution([[1, 1]], [-1])
-    assert len(scores(np.eye(3), [0, 1, 2])) == 6
 
 
 def inseparable(name):

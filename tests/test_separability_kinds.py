@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from helpers.limit_cases import newton, ordinal
 from helpers.separation_cases import problem, proved, statuses
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -119,68 +118,6 @@ def test_lizards(table):
     assert set(statuses(report)) == {"finite"}
 
 
-def test_the_counterexample_of_detectseparation():
-    X, y = [[1, -1, 2], [1, -1, -2], [1, -2, -2], [1, 2, 2]], [0, 1, 1, 1]
-    assert proved(X, y, fit_intercept=False).kind == "complete"
-
-
-# Bitterness of wine on a scale of five, by temperature (cold, warm) and contact with the skins (no,
-# yes). J. H. Randall. The analysis of sensory data by generalized linear model. Biometrical
-# Journal, 1989. Counts of the ratings.
-WINE = {
-    (0, 0): [4, 9, 5, 0, 0],
-    (0, 1): [1, 7, 8, 2, 0],
-    (1, 0): [0, 5, 8, 3, 2],
-    (1, 1): [0, 1, 5, 7, 5],
-}
-# Wins of the American League's Eastern Division in 1987, of each team against each. A. Agresti.
-# Categorical Data Analysis, section on the Bradley-Terry model.
-TEAMS = ["Baltimore", "Boston", "Cleveland", "Detroit", "Milwaukee", "New York", "Toronto"]
-WINS = [
-    [0, 1, 7, 4, 2, 3, 1],
-    [12, 0, 7, 2, 6, 7, 6],
-    [6, 6, 0, 4, 4, 6, 5],
-    [9, 11, 9, 0, 6, 5, 7],
-    [11, 7, 9, 7, 0, 7, 9],
-    [10, 6, 7, 8, 6, 0, 6],
-    [12, 7, 8, 6, 4, 7, 0],
-]
-
-
-@pytest.fixture
-def wine():
-    """Temperature and contact of each glass, and its rating."""
-    X = np.array([x for x, counts in WINE.items() for _ in range(sum(counts))], float)
-    y = np.concatenate([np.repeat(np.arange(5), counts) for counts in WINE.values()])
-    return X, y
-
-
-def test_bitterness_of_wine_has_the_estimate_of_the_books(wine):
-    X, y = wine
-    assert proved(X, y, family="ordinal").estimate_exists
-    known = [-1.344, 1.251, 3.467, 5.006, 2.503, 1.528]  # of the vignette of R's package ordinal
-    np.testing.assert_allclose(ordinal(X, y, y, 5, 0.0), known, atol=2e-3)
-
-
-def test_no_warm_wine_is_not_bitter_at_all(wine):
-    X, y = wine
-    report = proved(X, y > 0, family="ordinal", feature_names=["warm", "contact"])
-    assert report.kind == "quasi-complete"
-    expected = {"False|True": "finite", "warm": "+inf", "contact": "finite"}
-    assert dict(report.coefficients) == expected
-    np.testing.assert_array_equal(report.separated, X[:, 0] == 1)
-
-
-def test_baseball_has_the_estimate_of_the_book():
-    first, second = np.nonzero(WINS)
-    games = np.repeat(np.column_stack([first, second]), np.array(WINS)[first, second], axis=0)
-    report = proved(np.array(TEAMS)[games], np.ones(len(games)), family="pairs")
-    assert report.estimate_exists
-    assert {c.status for c in report.coefficients} == {"finite"}
-    known = [1.108, 0.684, 1.436, 1.581, 1.248, 1.294]
-    np.testing.assert_allclose(newton(list(np.eye(7)[games][:, :, 1:]), 0.0), known, atol=2e-3)
-
-
 def standardised(X, y):
     return (X - X.mean(axis=0)) / X.std(axis=0), y
 
@@ -217,22 +154,6 @@ def test_sets_that_everybody_knows_and_hard_columns(data, kind, n_separated):
     report = proved(*data)
     assert (report.kind, report.separated.sum(), report.exact) == (kind, n_separated, True)
     assert report.separable is (kind == "complete")
-
-
-def test_the_direction_separates_exactly_these(rng):
-    X, y = groups(3)
-    report = check_separability(X, y)
-    assert report.kind == "quasi-complete"
-    scores = X @ report.direction.coef[0] + report.direction.intercept[0]
-    signed = np.where(y == 1, 1, -1) * scores
-    assert np.all(signed[report.separated] > 0)
-    np.testing.assert_allclose(signed[~report.separated], 0, atol=1e-12)
-    q = report.overlap_weights.toarray().ravel()
-    assert np.all(q >= 0)
-    assert np.all(q[report.separated] == 0)
-    first, second = (np.column_stack([np.ones(60), X]) * (q * (y == k))[:, None] for k in (0, 1))
-    np.testing.assert_allclose(first.sum(axis=0), second.sum(axis=0), atol=1e-14)
-    np.testing.assert_allclose(q.sum(), 1.0)
 
 
 def test_names_and_tables():
@@ -287,13 +208,6 @@ def test_the_picture_of_a_report():
     np.testing.assert_array_equal(rings.get_xydata(), X[[0, 3]])
     with pytest.raises(ValueError, match="two features"):
         SeparationDisplay.from_report(report, X[:, :1], [0, 0, 1, 1])
-
-
-def test_what_is_ruled_out_of_three_classes():
-    X, y = IRIS
-    ruled_out = check_separability(X, y).separated_rows
-    np.testing.assert_array_equal(ruled_out[y == 0], [[False, True, True]] * 50)
-    np.testing.assert_array_equal(ruled_out[y != 0], [[True, False, False]] * 100)
 
 
 def test_columns_that_r_would_leave_out_are_named(rng):

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.claiming import refused
-from helpers.estimators import overlapping, separable
-from scipy.optimize import linprog, minimize, nnls
+from helpers.estimators import certified, fit, overlapping
+from scipy.optimize import linprog, nnls
+from sklearn.base import clone, is_regressor
 
 from marginsvm import (
     MaxMarginClassifier,
+    MaxMarginRegressor,
     MomentumMarginClassifier,
     check_certificate,
     fit_many,
@@ -18,6 +20,16 @@ from marginsvm import (
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+SQUARED = "squared_epsilon_insensitive"
+SOFT = {
+    "hinge": MaxMarginClassifier(C=0.5, loss="hinge"),
+    "squared hinge": MaxMarginClassifier(C=0.5),
+    "tube": MaxMarginRegressor(epsilon=0.2),
+    "squared tube": MaxMarginRegressor(epsilon=0.2, loss=SQUARED),
+    "share": MaxMarginRegressor(nu=0.4),
+}
+each_soft = pytest.mark.parametrize("model", SOFT.values(), ids=SOFT)
 
 
 def problems(n_problems, seed=0, *, n=30):
@@ -34,17 +46,35 @@ def problems(n_problems, seed=0, *, n=30):
         yield X, y, signs
 
 
-def bounds_of(signs):
-    ends = {-1: (None, 0.0), 0: (None, None), 1: (0.0, None)}
-    return [ends[s] for s in signs.tolist()]
+def targets(X, seed=0):
+    """Random ones, of predictors whose signs are any."""
+    rng, (n, d) = np.random.default_rng(seed), X.shape
+    return X / X.std(axis=0) @ rng.standard_normal(d) + 0.5 * rng.standard_normal(n) + 3.0
 
 
-def separated(X, y, signs, intercept=True):
-    """Whether signed predictors separate the classes, by a linear program."""
-    A = -np.where(y == 1, 1.0, -1.0)[:, None] * X / np.abs(X).max(axis=0)
-    A = np.column_stack([A, -np.where(y == 1, 1.0, -1.0) * intercept])
-    ends = [*bounds_of(signs), (None, None)]
-    return linprog(np.zeros(A.shape[1]), A, -np.ones(len(y)), bounds=ends).status == 0
+def outcomes(model, rng, n=60):
+    """Examples, and labels or targets."""
+    X, y = overlapping(rng, n=n)
+    return X, targets(X) if is_regressor(model) else y
+
+
+def signed(model, signs, *data, exact=False):
+    """A certified fit of a copy of the model."""
+    return certified(clone(model).set_params(monotonic_cst=signs), *data, exact=exact)
+
+
+def value(model):
+    return model.objective_ if is_regressor(model) else model.margin_
+
+
+def opposite(model):
+    return -np.sign(model.coef_.ravel()).astype(int)
+
+
+def fits(A, low, signs):
+    """Whether ``A (w, b) >= low`` has a solution with these signs of w, by a linear program."""
+    ends = [{-1: (None, 0.0), 0: (None, None), 1: (0.0, None)}[s] for s in signs.tolist()]
+    return linprog(np.zeros(A.shape[1]), -A, -low, bounds=[*ends, (None, None)]).status == 0
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -53,7 +83,9 @@ def test_separability_is_that_of_a_linear_program(intercept):
     for X, y, signs in problems(60):
         clf = MaxMarginClassifier(monotonic_cst=signs, fit_intercept=intercept).fit(X, y)
         answers.append(clf.separable_)
-        assert clf.separable_ is separated(X, y, signs, intercept)
+        side = np.where(y == 1, 1.0, -1.0)
+        A = np.column_stack([X / np.abs(X).max(axis=0), np.full(len(X), intercept)])
+        assert clf.separable_ is fits(side[:, None] * A, np.ones(len(X)), signs)
         assert check_certificate(clf, X, y)
         assert np.all(clf.coef_ * signs >= 0.0)
     assert 10 < sum(answers) < 50
@@ -79,96 +111,82 @@ def test_no_intercept_is_nnls():
     assert found > 10
 
 
-def least_objective(X, y, signs, C, loss):
-    """By SLSQP with slack variables, in scaled units of the features."""
-    s, unit, (n, d) = np.where(y == 1, 1.0, -1.0), np.abs(X).max(axis=0), X.shape
-    A = np.column_stack([s[:, None] * X / unit, s, np.eye(n)])
-    ends = [*bounds_of(signs), (None, None), *[(0.0, None)] * n]
-    weight, power = np.append(1.0 / unit**2, np.zeros(1 + n)), 1 if loss == "hinge" else 2
-
-    def value(v):
-        slack, slope = v[d + 1 :], weight * v
-        slope[d + 1 :] = C * power * slack ** (power - 1)
-        return 0.5 * weight @ v**2 + C * (slack**power).sum(), slope
-
-    found = minimize(
-        value,
-        np.concatenate([np.zeros(d + 1), np.ones(n)]),
-        jac=True,
-        method="SLSQP",
-        bounds=ends,
-        constraints={"type": "ineq", "fun": lambda v: A @ v - 1.0, "jac": lambda v: A},
-        options={"maxiter": 1000, "ftol": 1e-12},
-    )
-    return found.fun if found.success else np.nan
-
-
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-def test_soft_margins_are_those_of_other_solvers(loss):
-    compared = 0
+@each_soft
+def test_signs_are_kept(model):
+    """The best value of such programs is tested in test_solvers.py."""
     for i, (X, y, signs) in enumerate(problems(15, seed=2, n=20)):
-        C = 10.0 ** (i % 3 - 1)
-        clf = MaxMarginClassifier(C=C, loss=loss, monotonic_cst=signs).fit(X, y)
-        assert clf.status_ == "certified"
-        assert check_certificate(clf, X, y, exact=True)
-        best = least_objective(X, y, signs, C, loss)
-        if np.isfinite(best):
-            compared += 1
-            # what the other has found is feasible, so that it is not below the least
-            assert 0.5 / clf.margin_bound_**2 <= best * (1.0 + 1e-9)
-            assert 0.5 / clf.margin_**2 <= best * (1.0 + 1e-5)
-    assert compared >= 8  # others end without success, on other problems with other kernels of BLAS
+        data = X, targets(X, i) if is_regressor(model) else y
+        soft = clone(model).set_params(C=10.0 ** (i % 3 - 1))
+        assert np.all(signed(soft, signs, *data, exact=True).coef_ * signs >= 0.0)
 
 
-def test_signs_that_hold_anyway_change_nothing(rng):
-    X, y = separable(rng)
-    clf = MaxMarginClassifier().fit(X, y)
-    signed = MaxMarginClassifier(monotonic_cst=np.sign(clf.coef_[0]).astype(int)).fit(X, y)
-    assert signed.margin_ == pytest.approx(clf.margin_, rel=2e-6)
-    better = signed.margin_bound_ * (1.0 - 1e-3)
-    refused(signed, "the weights prove", X, y, margin_bound=better)
-    none = MaxMarginClassifier(monotonic_cst=[0] * X.shape[1]).fit(X, y)
-    np.testing.assert_array_equal(none.coef_, clf.coef_)
+@pytest.mark.parametrize("epsilon", [0.05, 10.0])
+def test_hard_tubes(epsilon):
+    """What no signed predictor fits is proved, in integers."""
+    for X, _, _ in problems(6, seed=2, n=8):
+        y, signs = targets(X), np.where(np.arange(X.shape[1]) % 2, 1, -1)
+        half = np.column_stack([X / np.abs(X).max(axis=0), np.ones(8)])
+        tube = np.vstack([half, -half]), np.append(y, -y) - epsilon
+        ends = "certified" if fits(*tube, signs) else "infeasible"
+        reg = MaxMarginRegressor(C=np.inf, epsilon=epsilon, monotonic_cst=signs)
+        certified(reg, X, y, ends=(ends,), exact=True)
+        if ends == "infeasible":  # without signs, these weights prove less
+            reg.monotonic_cst = None
+            assert not fits(*tube, 0 * signs) or not check_certificate(reg, X, y, exact=True)
 
 
-def test_forms_of_signs_and_data(rng):
-    """By names, sparse, weighted, and with the classes swapped."""
+@each_soft
+def test_signs_that_hold_anyway_change_nothing(model, rng):
+    X, y = outcomes(model, rng)
+    free = clone(model).fit(X, y)
+    assert value(signed(model, -opposite(free), X, y)) == pytest.approx(value(free), rel=2e-6)
+    np.testing.assert_array_equal(signed(model, [0] * X.shape[1], X, y).coef_, free.coef_)
+
+
+@each_soft
+def test_forms_of_signs_and_data(model, rng):
+    """By names, sparse, weighted, with the classes swapped, and of several outputs."""
     pandas = pytest.importorskip("pandas")
-    X, y = overlapping(rng, n=60)
-    signs = np.array([1, -1, 0])
-    clf = MaxMarginClassifier(C=0.5, monotonic_cst=signs).fit(X, y)
-    named = MaxMarginClassifier(C=0.5, monotonic_cst={"a": 1, "b": -1})
-    frame = pandas.DataFrame(X, columns=["a", "b", "c"])
-    np.testing.assert_allclose(named.fit(frame, y).coef_, clf.coef_, atol=1e-9)
-    assert check_certificate(named, frame, y)
-    sparse = MaxMarginClassifier(C=0.5, monotonic_cst=signs).fit(sp.csr_array(X), y)
-    np.testing.assert_allclose(sparse.coef_, clf.coef_, atol=1e-4)
-    swapped = MaxMarginClassifier(C=0.5, monotonic_cst=-signs).fit(X, 1 - y)
-    np.testing.assert_allclose(swapped.coef_, -clf.coef_, atol=1e-4)
-    twice = MaxMarginClassifier(C=0.5, monotonic_cst=signs).fit(X, y, np.full(60, 2.0))
-    copies = MaxMarginClassifier(C=0.5, monotonic_cst=signs)
-    copies.fit(np.vstack([X, X]), np.append(y, y))
-    assert twice.margin_ == pytest.approx(copies.margin_, rel=2e-6)
+    (X, y), signs = outcomes(model, rng), np.array([1, -1, 0])
+    one = signed(model, signs, X, y, exact=True)
+    assert (np.abs(signed(model, opposite(one), X, y).coef_) < 1e-5).any()  # a sign binds
+    frame, names = pandas.DataFrame(X, columns=["a", "b", "c"]), {"a": 1, "b": -1}
+    np.testing.assert_allclose(signed(model, names, frame, y).coef_, one.coef_, atol=1e-9)
+    sparse = signed(model, signs, sp.csr_array(X), y)
+    np.testing.assert_allclose(sparse.coef_, one.coef_, atol=1e-4)
+    swapped = signed(model, -signs, X, -y if is_regressor(model) else 1 - y)
+    np.testing.assert_allclose(swapped.coef_, -one.coef_, atol=1e-4)
+    twice = signed(model, signs, X, y, np.full(60, 2.0))
+    copies = signed(model, signs, np.vstack([X, X]), np.append(y, y))
+    assert value(twice) == pytest.approx(value(copies), rel=2e-6)
+    if is_regressor(model):
+        other = targets(X, 1)
+        several = signed(model, signs, X, np.column_stack([y, other]), exact=True)
+        apart = [value(one), value(signed(model, signs, X, other))]
+        np.testing.assert_allclose(several.objective_, apart, rtol=2e-6)
 
 
-def test_false_claims_are_refused(rng):
+@each_soft
+@pytest.mark.parametrize("exact", [False, True])
+def test_false_claims_are_refused(model, exact, rng):
     """A coefficient of the other sign, a better bound, and a proof for other signs."""
-    X, y = separable(rng)
-    free = MaxMarginClassifier().fit(X, y)
-    signs = -np.sign(free.coef_[0]).astype(int)
-    signs[1:] = 0
-    clf = MaxMarginClassifier(monotonic_cst=signs).fit(X, y)
-    for exact in (False, True):
-        assert check_certificate(clf, X, y, exact=exact)
-        for other in (np.zeros_like(signs), -signs):
-            clf.monotonic_cst = other
-            assert not check_certificate(clf, X, y, exact=exact)
-        clf.monotonic_cst = signs
-        better = clf.margin_bound_ - 1e-6 * clf.certificate_.radius
-        refused(clf, "the weights prove", X, y, exact=exact, margin_bound=better)
-        free.monotonic_cst = signs
-        assert "monotonic_cst" in check_certificate(free, X, y, exact=exact).reason
-        free.monotonic_cst = None
+    X, y = outcomes(model, rng)
+    free = clone(model).fit(X, y)
+    signs = opposite(free) * [1, 0, 0]
+    found = signed(model, signs, X, y, exact=exact)
+    for other in (np.zeros_like(signs), -signs):
+        false = clone(model)
+        vars(false).update(vars(found) | {"monotonic_cst": other})
+        assert not check_certificate(false, X, y, exact=exact)
+    name, words, off = "margin_bound", "the weights prove", -1e-6 * found.certificate_.radius
+    if is_regressor(model):
+        off = (1e-9 if exact else 1e-4) * found.objective_
+        name, words = "objective_bound", "objective_bound_ is"
+    better = getattr(found, f"{name}_") + off
+    refused(found, words, X, y, exact=exact, **{name: better})
+    free.monotonic_cst = signs
+    reason = check_certificate(free, X, y, exact=exact).reason
+    assert "sign that monotonic_cst does not allow" in reason
 
 
 def test_a_proof_of_overlap_needs_its_signs():
@@ -182,28 +200,32 @@ def test_a_proof_of_overlap_needs_its_signs():
     assert MaxMarginClassifier(monotonic_cst=[1, -1]).fit(X, y).separable_ is True
 
 
-def test_a_warm_start_knows_the_signs(rng):
-    X, y = overlapping(rng, n=60)
-    clf = MaxMarginClassifier(C=1.0, warm_start=True).fit(X, y)
-    signs = -np.sign(clf.coef_[0]).astype(int)
-    clf.set_params(monotonic_cst=signs).fit(X, y)
-    anew = MaxMarginClassifier(C=1.0, monotonic_cst=signs).fit(X, y)
-    assert clf.margin_ == pytest.approx(anew.margin_, rel=2e-6)
-    assert check_certificate(clf, X, y)
+@each_soft
+def test_a_warm_start_knows_the_signs(model, rng):
+    X, y = outcomes(model, rng)
+    going = clone(model).set_params(warm_start=True).fit(X, y)
+    signs = opposite(going)
+    certified(going.set_params(monotonic_cst=signs), X, y)
+    assert value(going) == pytest.approx(value(signed(model, signs, X, y)), rel=2e-6)
 
 
 def test_what_cannot_have_signs_is_refused(rng, tmp_path):
     X, y = overlapping(rng, n=60)
-    signed = partial(MaxMarginClassifier, monotonic_cst=[1, 0, 0])
+    clf = partial(MaxMarginClassifier, monotonic_cst=[1, 0, 0])
     for message, refused_work in {
-        "use kernel='linear'": lambda: signed(kernel="rbf").fit(X, y),
-        "y has 3: use sklearn": lambda: signed().fit(X, np.arange(60) % 3),
-        "examples in memory": lambda: signed().fit_blocks([(X, y)]),
-        "shape": lambda: signed(monotonic_cst=[1, 0]).fit(X, y),
-        "feature names": lambda: signed(monotonic_cst={"a": 1}).fit(X, y),
-        "fit one by one": lambda: fit_many(signed(), X, y),
-        "monotonic_cst": lambda: save_proof(signed(C=1.0).fit(X, y), tmp_path / "p.json", X, y),
+        "use kernel='linear'": lambda: clf(kernel="rbf").fit(X, y),
+        "y has 3: use sklearn": lambda: clf().fit(X, np.arange(60) % 3),
+        "examples in memory": lambda: clf().fit_blocks([(X, y)]),
+        "shape": lambda: clf(monotonic_cst=[1, 0]).fit(X, y),
+        "feature names": lambda: clf(monotonic_cst={"a": 1}).fit(X, y),
+        "fit one by one": lambda: fit_many(clf(), X, y),
+        "monotonic_cst": lambda: save_proof(clf(C=1.0).fit(X, y), tmp_path / "p.json", X, y),
     }.items():
         with pytest.raises(ValueError, match=message):
             refused_work()
+    for cst in ([1, 2, 0], [1], {"a": 1}):
+        with pytest.raises(ValueError, match="monotonic_cst"):
+            fit(MaxMarginRegressor(monotonic_cst=cst), X, y)
+    with pytest.raises(ValueError, match="constrains the coefficients of features"):
+        MaxMarginRegressor(kernel="rbf", monotonic_cst=[1, 0, 0]).fit(X, y)
     assert "monotonic_cst" not in MomentumMarginClassifier().get_params()

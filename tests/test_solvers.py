@@ -130,7 +130,11 @@ def programs(rng, n, d, kind):
     yield "classes, no intercept", classification(E, several, 3, C=3.0, intercept=False)
     if kind is DenseExamples:
         yield "signs", classification(E, y, 2, C=3.0, loss="hinge", signs=signs)
+        yield "signs, squared", classification(E, y, 2, C=3.0, signs=signs)
         yield "signs, tube", regression(E, t - 0.1, t + 0.1, C=2.0, signs=signs)
+        squared = regression(E, t, t, C=2.0, loss="squared_", intercept=False, signs=signs)
+        yield "signs, squared, no tube", squared
+        yield "signs, nu tube", regression(E, t, t, C=2.0, nu=0.3, signs=signs)
     apart = np.eye(d)[0] * y[:, None] + 0.8 * np.eye(d)[-1] * several[:, None]
     yield "hard", classification(kind(X + apart), y, 2)
     yield "hard, overlap", classification(E, y, 2)
