@@ -92,19 +92,14 @@ def shared_data():
 
 
 def pytest_collection_modifyitems(config, items):
-    if not _slow_ones_are_asked_for(config):
+    one_by_one = any("::" in name for name in config.args)
+    if not (config.getoption("all") or "slow" in config.getoption("markexpr") or one_by_one):
         _leave_out(config, items, lambda item: item.get_closest_marker("slow"))
     _leave_out(config, items, _does_not_apply)
     for item in items:
-        _skip_without_libraries(item)
-    if not find_spec("sklearn.callback"):
-        _skip_callbacks(items)
-
-
-def _slow_ones_are_asked_for(config):
-    """By ``--all``, by ``-m`` with their marker, or one by one."""
-    named = any("::" in name for name in config.args)
-    return config.getoption("all") or "slow" in config.getoption("markexpr") or named
+        for name in _imported(item):
+            if not find_spec(name):
+                item.add_marker(pytest.mark.skip(reason=f"could not import {name!r}"))
 
 
 def _leave_out(config, items, is_left_out):
@@ -112,17 +107,12 @@ def _leave_out(config, items, is_left_out):
     items[:] = [item for item in items if not is_left_out(item)]
 
 
-def _skip_without_libraries(item):
-    """Examples of docstrings and pages may import what ``pip install .[test]`` does not bring."""
-    for name in _imported(item):
-        if not find_spec(name):
-            item.add_marker(pytest.mark.skip(reason=f"could not import {name!r}"))
-
-
 def _imported(item):
-    """Names of the libraries that the examples of a docstring or a page import."""
+    """Modules that a test, or the examples of a docstring or a page, may not find installed."""
     examples = getattr(getattr(item, "dtest", None), "examples", [])
     source = "".join(example.source for example in examples)
+    if item.get_closest_marker("callbacks") or "callback" in source:
+        yield "sklearn.callback"  # of scikit-learn 1.9
     if "ProgressBar(" in source:  # scikit-learn's, which rich draws
         yield "rich"
     for node in ast.walk(ast.parse(source)):
@@ -130,14 +120,6 @@ def _imported(item):
             yield from (alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield node.module.partition(".")[0]
-
-
-def _skip_callbacks(items):
-    """Tests marked by ``callbacks``, and examples that set some, need scikit-learn 1.9."""
-    for item in items:
-        examples = getattr(getattr(item, "dtest", None), "examples", [])
-        if item.get_closest_marker("callbacks") or any("callback" in e.source for e in examples):
-            item.add_marker(pytest.mark.skip(reason="scikit-learn has no callbacks before 1.9"))
 
 
 def _does_not_apply(item):

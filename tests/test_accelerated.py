@@ -161,9 +161,6 @@ def test_sparse_examples_are_measured_about_their_mean_in_the_dual_norm(C, p, rn
         assert check_certificate(estimator, X, y, exact=True)
 
 
-# Wang et al. (2023), theorem by theorem; Wang, Min and Wu (2024) on progressive rescaling.
-
-
 # Protocol 1, Algorithms 1 and 2: the learner guesses, the data player knows.
 
 

@@ -46,9 +46,6 @@ def problem(rng, k, n=60, d=7, C=np.inf, balanced=False, weights=None):
     return X, y, GramAdapter(None, X @ X.T, rows, C, plan=PLAN)
 
 
-# The bookkeeping.
-
-
 def draw_one_by_one(monkeypatch):
     """A step is one draw."""
     monkeypatch.setattr(adaptive_sampling.AdaptiveSampling, "n_rounds", lambda self, n: 1)
@@ -109,9 +106,6 @@ def test_rounding_does_not_drift(rng):
         again = data.refresh(candidate.vector)
         scale = again.largest_entry()
         np.testing.assert_allclose(flat(candidate.vector), flat(again), atol=1e-9 * scale)
-
-
-# The draws.
 
 
 @pytest.mark.slow
@@ -188,9 +182,6 @@ def test_extreme_uniforms_and_scores_give_valid_rows(u, spread, balanced, rng):
     assert not balanced or {c for _, c, _, _ in drawn} == {j for _, _, j, _ in drawn}
 
 
-# The theorem.
-
-
 def columns_of(X, y):
     """A game by columns of its Gram matrix, its rows written out, and its best margin."""
     data, A, best = known(X, y)
@@ -255,24 +246,6 @@ def test_draws_of_theorem_4_1_as_printed():
             theory_draws(**{"epsilon": epsilon, "delta": delta, **wrong}, margin=gamma, n_samples=n)
 
 
-# Seeds, columns, and memory.
-
-
-@pytest.mark.parametrize("C", [np.inf, 1.0])
-@pytest.mark.parametrize("k", [2, 3])
-def test_resuming_a_round_cut_short(C, k, rng):
-    X, y = separable(rng, n=90, k=k)
-    params = {"tol": 0.0, "C": C, "kernel": "rbf", "random_state": 0}
-    whole = fit(AdaptiveSamplingKernelClassifier(max_iter=300, **params), X, y)
-    parts = AdaptiveSamplingKernelClassifier(warm_start=True, **params)
-    for n in (1, 20, 123, 124, 300, 300):
-        fit(parts.set_params(max_iter=n), X, y)
-        assert parts.n_iter_ == n
-    np.testing.assert_array_equal(parts.decision_function(X), whole.decision_function(X))
-    for column in ("n_iter", "n_passes", "margin", "margin_bound"):
-        np.testing.assert_array_equal(parts.history_[column], whole.history_[column])
-
-
 KERNELS = {"linear": linear_kernel, "rbf": rbf_kernel, "poly": polynomial_kernel}
 KERNELS["ntk"] = two_layer_relu_ntk(16)
 
@@ -322,23 +295,19 @@ def test_same_seed_same_model_whatever_the_cache(kernel, fit_intercept, rng):
     assert np.any(model(random_state=1).decision_function(X) != F)
 
 
-@pytest.fixture
-def asked():
-    return []
-
-
-def cache_of(asked, capacity, width):
+def cache_of(capacity, width):
     """A cache of as many columns of 100 numbers, and what it computes at a time."""
+    asked = []
 
     def compute(ids):
         asked.append(ids.tolist())
         return np.repeat(ids[:, None], 100, 1).astype(np.float32)
 
-    return ColumnCache(compute, 100, np.dtype(np.float32), capacity * 400 / 2**20, width, 2)
+    return ColumnCache(compute, 100, np.dtype(np.float32), capacity * 400 / 2**20, width, 2), asked
 
 
-def test_least_recently_used_goes_first(asked):
-    cache = cache_of(asked, 3, 1)
+def test_least_recently_used_goes_first():
+    cache, asked = cache_of(3, 1)
     assert len(cache.columns) == 3
     for i in (1, 2, 3, 1, 4, 2, 1):
         cache.fetch(np.array([i]))
@@ -349,8 +318,8 @@ def test_least_recently_used_goes_first(asked):
     assert cache.slot[50] == -1
 
 
-def test_a_batch_is_filled_with_what_is_likely(asked):
-    cache = cache_of(asked, 1000, 4)
+def test_a_batch_is_filled_with_what_is_likely():
+    cache, asked = cache_of(1000, 4)
     cache.fetch(np.array([7]), lambda: np.array([7, 8, 9]))
     cache.fetch(np.array([8, 1]))
     assert asked == [[7, 8, 9, 7], [1, 1, 1, 1]]  # the width of the product never changes
@@ -376,9 +345,6 @@ def test_memory_is_bounded(rng):
     assert peak < cache * 2**20 + 60 * N * k * 8
     assert predicted < cache * 2**20 + 2**26
     assert clf.n_kernel_evaluations_ < 0.2 * N * N
-
-
-# Figure 3, on the images if they are here.
 
 
 @pytest.mark.slow

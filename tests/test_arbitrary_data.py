@@ -279,14 +279,17 @@ def test_tiny_float32_features_in_sparse_data(rng):
 
 @pytest.mark.parametrize("kernel", ["poly", "rbf", "sigmoid", "laplacian"])
 def test_kernel_values_that_overflow_are_refused(kernel, rng):
+    """Squares in float64, cubes in float32; differences do not mind."""
     X, y = separable(rng)
     estimator = MomentumMarginClassifier(kernel=kernel, gamma=1.0, max_iter=5)
-    try:
-        fit(estimator, X * 1e200, y)
-    except ValueError as error:
-        assert "not finite" in str(error)  # noqa: PT017 - some kernels do not mind
-    else:
-        assert np.isfinite(estimator.decision_function(X)).all()
+    for Z in (X * 1e200, sp.csr_array(X * 1e200), (X * 1e20).astype(np.float32)):
+        try:
+            fit(estimator, Z, y)
+        except ValueError as error:
+            assert "not finite on these examples: scale X" in str(error)  # noqa: PT017
+        else:
+            assert kernel != "poly" and (kernel != "rbf" or Z.dtype == np.float32)  # noqa: PT018
+            assert np.isfinite(estimator.decision_function(X)).all()
 
 
 @over_with(WITH_KERNELS, kernel=["rbf", "poly", "laplacian"])

@@ -93,9 +93,6 @@ def assert_same(estimator, reference, X, y, rtol=RTOL, **arrays):
     assert check, check.reason
 
 
-# Discovery: whoever says so takes arrays of any library; all others refuse them in clear words.
-
-
 def test_the_estimators_that_the_docs_name_are_supported():
     named = {MaxMarginClassifier, MomentumMarginClassifier, SmoothedKernelPerceptron}
     named |= {marginsvm.OptimisticPerceptron, marginsvm.BatchPerceptron}
@@ -195,9 +192,6 @@ def test_an_import_brings_no_other_library():
     assert out.stdout.strip() == "set()"
 
 
-# What else may be asked of X, y and weights.
-
-
 @in_each_library
 @pytest.mark.parametrize("offset", [0.0, 1e6])
 @pytest.mark.parametrize(
@@ -293,9 +287,6 @@ def test_pickles_warm_starts_and_moves_to_the_host(there, rng):
     np.testing.assert_allclose(once.decision_function(X), scores, rtol=1e-12)
 
 
-# Precision.
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_narrow_types(dtype, kernel, rng):
@@ -340,9 +331,6 @@ def test_newton_by_passes(k, C, d, rng):
     reference = fit(MaxMarginClassifier(C=C, tol=1e-4), X, y)
     estimator = fitted_there(clone(reference), strict, X, y)
     assert_same(estimator, reference, X, y, rtol=2e-4)
-
-
-# Attacks: whatever the data, no claim may be wrong.
 
 
 @each_on_devices

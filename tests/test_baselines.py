@@ -72,9 +72,6 @@ def test_von_neumann_is_algorithm_5s(rng):
         np.testing.assert_allclose(p, (1 - theta) * before + theta * np.eye(len(A))[j], atol=1e-12)
 
 
-# Rosenblatt's perceptron against one that is spelled out.
-
-
 @pytest.mark.parametrize("n", [*range(2, 7), slow(7)])
 def test_mistakes_of_rosenblatts_perceptron_on_the_data_of_section_3(n):
     clf = KernelPerceptron(fit_intercept=False).fit(*section_3(n))

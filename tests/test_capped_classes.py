@@ -62,9 +62,6 @@ def best_mean(X, y, caps, balanced):
     return float(np.linalg.norm(found.x @ A))
 
 
-# The response.
-
-
 @pairwise(
     of={f"{k}-{seed}": (seed, k) for seed, k in [(0, 3), (1, 3), (2, 5), (3, 5)]},
     balanced=[True, False],
@@ -114,9 +111,6 @@ def test_with_a_small_share_it_is_the_softmax():
             assert np.allclose(getattr(one, name), getattr(other, name), rtol=1e-9, atol=1e-12)
 
 
-# Bounds.
-
-
 @pytest.mark.parametrize("balanced", [True, False])
 @pytest.mark.parametrize(("nu", "k"), [(0.6, 3), slow(1.0, 3), slow(1.0, 4)])
 def test_fits_bracket_the_best_mean(nu, k, balanced):
@@ -150,9 +144,6 @@ def test_a_share_that_a_large_class_leaves_no_room_for():
         MomentumMarginClassifier(nu=0.61).fit(X, y)
     clf = MomentumMarginClassifier(nu=0.6, tol=1e-2, max_iter=20)
     confirmed(fit(clf, X, y), X, y, exact=True)
-
-
-# The hinge loss of many classes: Crammer and Singer's problem.
 
 
 def hinge(C, **params):

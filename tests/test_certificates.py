@@ -1,6 +1,5 @@
 """No bound is ever wrong, every fit ends, and the check finds what is false."""
 
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -23,8 +22,6 @@ from marginsvm import (
     SmoothedKernelPerceptron,
     VonNeumannClassifier,
     check_certificate,
-    check_separability,
-    check_separability_proof,
 )
 from marginsvm.certificate.reading import class_weights
 
@@ -123,9 +120,6 @@ def test_lower_bounds_have_the_best_intercept(cls, unit):
     clf = fit(cls(C=1.0), unit * np.array([[3.0], [0.0]]), [0, 1], sample_weight=[1, 2])
     assert clf.status_ == "certified"
     assert clf.n_iter_ <= 5
-
-
-# What check_certificate computes itself, and what it finds.
 
 
 @pairwise(
@@ -305,21 +299,6 @@ def test_weights_of_examples_that_were_left_out_prove_nothing(exact):
     X, y, m = np.array([[0.0], [1.0], [0.0], [1.0]]), [0, 1, 1, 0], [1.0, 1.0, 0.0, 0.0]
     clf = MaxMarginClassifier().fit(X, y, sample_weight=m)
     assert not proves(clf, np.full(4, 0.25), 0.0, X, y, m, exact=exact)
-
-
-@exactly_or_not
-def test_rows_on_the_boundary_are_not_separated(exact):
-    X, y = np.array([[0.0], [1.0], [1.0], [2.0]]), np.array([0, 0, 1, 1])
-    report = check_separability(X, y)
-    assert report.kind == "quasi-complete"
-    assert report.separated.tolist() == [True, False, False, True]
-    everything = np.ones_like(report.separated_rows)
-    lie = replace(report, kind="complete", separated_rows=everything, overlap_weights=None)
-    assert check_separability_proof(report, X, y, exact=exact)
-    assert not check_separability_proof(lie, X, y, exact=exact)
-
-
-# A certificate may be pessimistic, never wrong: rational arithmetic with no tolerance at all.
 
 
 def cancelling(rng, size, margin, n=8, d=3):

@@ -1,6 +1,5 @@
 """MaxMarginClassifierCV, margin_path and their picture."""
 
-import inspect
 import pickle
 
 import numpy as np
@@ -8,8 +7,7 @@ import pytest
 import scipy.sparse as sp
 import sklearn
 from helpers.battery import slow
-from helpers.checks import checks
-from helpers.estimators import confirmed, overlapping, parameters, quiet, sections_of, separable
+from helpers.estimators import confirmed, separable
 from helpers.pairwise import pairwise
 from joblib import parallel_config
 from sklearn.base import clone
@@ -19,7 +17,6 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GroupKFold, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import check_param_validation
 
 from marginsvm import (
     CostCurveDisplay,
@@ -45,26 +42,6 @@ def uneven(rng, n=90, d=3, k=2):
     X = rng.standard_normal((n, d)) @ np.diag(1.0 + np.arange(d))
     y = np.digitize(X[:, 0] + 0.7 * rng.standard_normal(n), [-0.5, 0.9][: k - 1])
     return X, y
-
-
-# Three folds, as scikit-learn gives its own in these checks: some have three examples of a class.
-@checks([MaxMarginClassifierCV(Cs=2, cv=3, tol=1e-11)])
-def test_scikit_learn_checks(estimator, check):
-    with quiet():
-        check(estimator)
-
-
-def test_parameters_are_validated_and_documented(rng):
-    check_param_validation("MaxMarginClassifierCV", MaxMarginClassifierCV())
-    doc = sections_of(inspect.getdoc(MaxMarginClassifierCV))
-    assert [entry.name for entry in doc["Parameters"]] == list(parameters(MaxMarginClassifierCV))
-    entries = ", ".join(entry.name for entry in doc["Attributes"]).split(", ")
-    for kernel in ("linear", "rbf"):
-        clf = MaxMarginClassifierCV(Cs=2, cv=2, kernel=kernel).fit(*uneven(rng, n=40))
-        assert {name for name in vars(clf) if name.endswith("_") and name[0] != "_"} <= {*entries}
-
-
-# What is chosen, and what is kept.
 
 
 def changed(clf, X, y, cv, scoring=None, **params):
@@ -181,9 +158,6 @@ def test_weights_are_copies(kernel, rng):
     np.testing.assert_allclose(weighted.margin_, copied.margin_, rtol=1e-5)
 
 
-# Kernels: pairs of weights on columns that folds share, and gammas.
-
-
 @pairwise(
     loss=["hinge", "squared_hinge"],
     kernel=["rbf", "poly", "precomputed", "callable"],
@@ -272,9 +246,6 @@ def test_values_that_cannot_be_are_refused(params, words, rng):
         MaxMarginClassifierCV(**{"kernel": "rbf", **params}).fit(*uneven(rng))
 
 
-# Scoring and folds.
-
-
 @pytest.mark.parametrize("scoring", ["roc_auc", "f1"])
 def test_scorers_see_decision_values(scoring, rng):
     X, y = uneven(rng)
@@ -342,17 +313,15 @@ def test_warnings_are_about_the_model_only(rng):
     assert len(caught) == 1
 
 
-# The path.
-
-
 @each_kind
 @pytest.mark.parametrize("k", [2, 3])
 def test_a_path_is_made_of_certified_fits(params, k, rng):
     X, y = uneven(rng, k=k)
-    path = margin_path(X, y, Cs=[10.0, 0.01, 1.0], **params)
+    weight = rng.integers(0, 3, len(y))
+    path = margin_path(X, y, Cs=[10.0, 0.01, 1.0], sample_weight=weight, **params)
     assert path.Cs.tolist() == [0.01, 1.0, 10.0]
     for i, C in enumerate(path.Cs):
-        alone = MaxMarginClassifier(C=C, **params).fit(X, y)
+        alone = MaxMarginClassifier(C=C, **params).fit(X, y, weight)
         assert path.gaps[i] <= 1e-6
         assert path.margins[i] <= alone.margin_bound_
         assert path.margin_bounds[i] >= alone.margin_
@@ -360,7 +329,8 @@ def test_a_path_is_made_of_certified_fits(params, k, rng):
         F = K @ path.coefs[i].T + path.intercepts[i]
         mine = F[:, 0] if k == 2 else F
         np.testing.assert_allclose(mine, alone.decision_function(X), atol=1e-2)
-        assert 0 < path.n_support[i] <= len(y)
+        assert 0 < path.n_support[i] <= np.count_nonzero(weight)
+        assert "kernel" not in params or not path.coefs[i][:, weight == 0].any()
 
 
 def test_a_path_says_what_it_could_not_reach(rng):
@@ -369,14 +339,6 @@ def test_a_path_says_what_it_could_not_reach(rng):
         margin_path(X, y, Cs=3, kernel="rbf", max_iter=1)
     with pytest.raises(ValueError, match="in place of C"):
         margin_path(X, y, C=1.0)
-
-
-def test_bounds_of_a_path_hold_with_weights_left_out(rng):
-    X, y = overlapping(rng, n=60)
-    weight = rng.integers(0, 3, 60)
-    path = margin_path(X, y, Cs=4, sample_weight=weight, kernel="rbf")
-    assert path.coefs.shape == (4, 1, 60)
-    assert not path.coefs[:, :, weight == 0].any()
 
 
 def test_pictures(rng):

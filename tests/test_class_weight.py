@@ -5,16 +5,23 @@ import pickle
 import numpy as np
 import pytest
 from helpers.battery import each, slow, some_slow
-from helpers.estimators import ESTIMATORS, fit, make, overlapping, parameters, separable
+from helpers.estimators import (
+    BY_PASSES,
+    ESTIMATORS,
+    fit,
+    make,
+    overlapping,
+    parameters,
+    separable,
+)
 from helpers.pairwise import pairwise
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.class_weight import compute_class_weight
 
-from marginsvm import MaxMarginClassifier, MomentumMarginClassifier
+from marginsvm import MaxMarginClassifier
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-BY_PASSES = [cls for cls in ESTIMATORS if cls()._algorithm().requires.by_passes]
 DICT = {"a": 3.0, "c": 0.25}  # b, which it does not name, has the weight 1
 
 
@@ -77,31 +84,6 @@ def test_class_weights_are_sample_weights(cls, class_weight, weighted, C, kernel
     if cls in BY_PASSES and kernel == "linear":
         of_classes = clone(of_classes).fit_blocks(blocks(X, y, given))
         same(of_classes, clone(of_examples).fit_blocks(blocks(X, y, final)), X)
-
-
-@pytest.mark.slow
-@pytest.mark.xdist_group("dask")
-@pytest.mark.parametrize("cls", [MaxMarginClassifier, MomentumMarginClassifier])
-@pytest.mark.parametrize("C", [np.inf, 0.7])
-def test_a_cluster_weighs_by_all_chunks(cls, C, rng):
-    """No chunk has the proportions of the whole."""
-    pytest.importorskip("distributed")
-    import dask.array as da
-    from distributed import Client
-
-    from marginsvm.dask import DaskMargin
-
-    X, y, weight = sorted_by_class(*uneven(rng))
-    with Client(processes=False, dashboard_address=":0") as client:
-
-        def fitted(w, class_weight):
-            remote = DaskMargin(cls(C=C, max_iter=20, class_weight=class_weight), client=client)
-            there = [None if a is None else da.from_array(a, chunks=20) for a in (y, w)]
-            return remote.fit(da.from_array(X, chunks=(20, 3)), *there).to_local()
-
-        for class_weight, w in [(DICT, None), ("balanced", weight), ({"b": 0}, weight)]:
-            by_example = fitted(weights_of(class_weight, y, w), None)
-            same(fitted(w, class_weight), by_example, X)
 
 
 @each

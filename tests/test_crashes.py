@@ -17,7 +17,6 @@ from marginsvm import (
     MaxMarginOutlierDetector,
     MaxMarginRegressor,
     MomentumMarginClassifier,
-    SmoothedKernelPerceptron,
     audit,
     check_certificate,
     check_separability,
@@ -39,9 +38,6 @@ def test_rows_of_zeros_that_are_all_stored(values):
         check_certificate(model, X, y)
         assert model.separable_ is not True
     assert not check_separability(X, y, fit_intercept=False).separable
-
-
-# Units.
 
 
 @each_form
@@ -91,18 +87,6 @@ def test_features_that_are_all_equal_have_no_variance(n, form):
     model = fit(MaxMarginClassifier(kernel="poly", C=1.0), X, y)
     assert model._gamma == 1.0
     assert check_certificate(model, X, y)
-
-
-LARGE = sp.csr_array(np.array([[1e200, 0.0], [0.0, 1e200], [1.0, 1.0]]))
-
-
-@pytest.mark.parametrize(
-    ("kernel", "X"), [("rbf", LARGE), ("poly", np.full((3, 1), 1e20, np.float32))]
-)
-def test_kernels_of_features_whose_powers_overflow(kernel, X):
-    """Squares in float64, cubes in float32."""
-    with pytest.raises(ValueError, match="values that are not finite on these examples: scale X"):
-        SmoothedKernelPerceptron(kernel=kernel).fit(X, [0, 1, 1])
 
 
 def test_weights_and_units_whose_product_overflows(rng):
@@ -165,9 +149,6 @@ def test_vectors_whose_squares_vanish_have_no_curvature(p):
     assert all(np.isfinite(part).all() for part in LpNorm(p).curvature(np.full(3, 1e-200)))
 
 
-# Numbers that float64 does not hold.
-
-
 LONG = 2**60 + np.arange(8)
 FRAME, HALVES = pd.DataFrame({"id": LONG, "x": LONG / 2.0**60}), np.longdouble(LONG)[:, None] + 0.5
 
@@ -216,9 +197,6 @@ def test_targets_that_are_missing_are_refused(cls, form):
         cls().fit(np.eye(4), form([1.0, None, 2.0, 3.0]))
 
 
-# What is said.
-
-
 def test_the_hinge_loss_is_not_said_to_be_squared(rng):
     with pytest.warns(ConvergenceWarning, match="soft margins of the squared hinge loss"):
         MaxMarginClassifier(loss="hinge").fit(*overlapping(rng))
@@ -244,9 +222,6 @@ def test_a_libsvm_model_has_no_limit_of_iterations(rng):
     assert "iterations" not in {claim.name for claim in judged.claims}
     (judged,) = audit(SVC(max_iter=10**6).fit(X, y), X, y).problems
     assert "it ended before max_iter=1000000" in str(judged.lines())
-
-
-# Tubes.
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.estimators import ESTIMATORS, make
+from helpers.estimators import IN_MEMORY, AtRound, make
 from helpers.pairwise import pairwise
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_blobs
@@ -89,6 +89,10 @@ NORMALIZED = {
         "optimistic, soft": OptimisticPerceptron(C=1.0, max_iter=12),
         "smoothed": SmoothedKernelPerceptron(max_iter=12),
         "smoothed, soft": SmoothedKernelPerceptron(C=1.0, max_iter=12),
+        "weights of classes": MomentumMarginClassifier(
+            max_iter=12, C=0.7, class_weight={0: 0.2, 1: 3.0}
+        ),
+        "balanced": MaxMarginClassifier(C=0.7, class_weight="balanced"),
         **NORMALIZED,
     },
     kind=["dense", "csr", "weights", "integer", "classes apart", "overlap"],
@@ -202,9 +206,7 @@ def test_bad_input(client, X, y, text):
     assert not hasattr(clf, "estimator_")
 
 
-@pytest.mark.parametrize(
-    "cls", [cls for cls in ESTIMATORS if not cls()._algorithm().requires.by_passes]
-)
+@pytest.mark.parametrize("cls", IN_MEMORY)
 def test_those_that_go_row_by_row_say_so(client, cls):
     with pytest.raises(ValueError, match="needs them in memory"):
         DaskMargin(make(cls), client=client).fit(None, None)
@@ -244,35 +246,15 @@ def test_no_client(monkeypatch):
         DaskMargin(MaxMarginClassifier()).fit(dX, dy)
 
 
-class AtRound:
-    """A callback that does something once."""
-
-    torn_down = 0
-
-    def __init__(self, number, action):
-        self.left, self.action = number, action
-
-    def setup(self, estimator, context): ...
-
-    def on_fit_task_begin(self, estimator, context): ...
-
-    def on_fit_task_end(self, estimator, context, *, X, y, fitted_estimator):
-        self.left -= 1
-        if self.left == 0:
-            self.action()
-
-    def teardown(self, estimator, context):
-        self.torn_down += 1
-
-
 @pytest.mark.callbacks
 def test_callbacks_are_torn_down(client):
     X, y = blobs(2)
-    callback = AtRound(1, lambda: None)
+    callback = AtRound(9)
     estimator = MomentumMarginClassifier(max_iter=3, tol=0).set_callbacks(callback)
     dX, dy = da.from_array(X, chunks=(50, 5)), da.from_array(y, chunks=50)
     DaskMargin(estimator, client=client).fit(dX, dy)
-    assert (callback.left <= 0, callback.torn_down) == (True, 1)
+    assert callback.found
+    assert callback.torn_down == 1
 
 
 def kill_at_once(pid, monkeypatch):
@@ -315,10 +297,9 @@ def test_a_killed_worker_changes_nothing(kill, monkeypatch):
     ):
         alive = DaskMargin(estimator, client=client).fit(dX, dy).to_local()
         pids = list(client.run(os.getpid).values())
-        rounds = AtRound(20, lambda: kill(pids[0], monkeypatch))
-        mortal = clone(estimator).set_callbacks(rounds)
+        fatal = AtRound(20, lambda: kill(pids[0], monkeypatch))
+        mortal = clone(estimator).set_callbacks(fatal)
         local = DaskMargin(mortal, client=client).fit(dX, dy).to_local()
-        assert rounds.left <= 0
         assert pids[0] not in client.run(os.getpid).values()
     same_fit(estimator.fit(X, y), local)
     for name in ("margin_", "margin_bound_", "coef_", "intercept_"):

@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from helpers.battery import each
+from helpers.battery import over
 from helpers.estimators import (
     DETECTORS,
     ESTIMATORS,
@@ -84,8 +84,6 @@ def test_the_toy_works_in_the_package(tmp_path):
     assert "docs/api.rst" in reference
     assert "docs/statements.rst" in papers
 
-
-# Docstrings.
 
 PUBLIC = {name: getattr(marginsvm, name) for name in marginsvm.__all__ if name != "__version__"}
 ELSEWHERE = {
@@ -172,7 +170,7 @@ def test_functions_say_what_they_take_and_raise():
     assert not {name: words for name, words in missing.items() if words}
 
 
-@each
+@over([*ESTIMATORS, marginsvm.MaxMarginClassifierCV])
 def test_parameters_and_fitted_attributes_are_all_documented(cls, rng):
     assert f"/generated/marginsvm.{cls.__name__}.html" in make(cls)._repr_html_()
     doc = sections_of(inspect.getdoc(cls))
@@ -194,8 +192,6 @@ def test_fields_are_all_documented():
             fields = [field.name for field in dataclass_fields(value)]
             assert names(doc["Attributes"] or doc["Parameters"]) == fields, name
 
-
-# Pages.
 
 TEXTS = {page.name: page.read_text() for page in (*DOCS.rglob("*.rst"), *DOCS.glob("*.md"))}
 

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.battery import in_blocks, slow
-from helpers.checks import checks
 from helpers.claiming import claim
-from helpers.estimators import CHECKED_ROUNDS, fit, quiet
+from helpers.estimators import fit, quiet
 from helpers.games import rounds, theta
 from helpers.rational import has_solution
 from scipy.optimize import linprog, minimize, nnls
@@ -46,11 +45,6 @@ def shortest(X, low, high, *, C=np.inf):
     return -residual[:-1] / residual[-1]
 
 
-def near(reg):
-    """Distance from the optimum that the gap allows, as squared norms are strongly convex."""
-    return np.sqrt(2.0 * reg.tol) * reg.norm_
-
-
 def regression(rng, n=15, d=30, noise=0.0):
     X = rng.standard_normal((n, d))
     return X, X @ rng.standard_normal(d) + noise * rng.standard_normal(n)
@@ -82,9 +76,6 @@ def test_proposition_1_on_intervals(accelerated, rng):
         alpha = state.v.coef
         dual = (alpha * np.where(alpha > 0, low, high)).sum() - 0.5 * problem.norm(state.v) ** 2
         assert 0.5 * ((state.v.image - best) ** 2).sum() <= 0.5 * best @ best - dual + 1e-10
-
-
-# What fits find.
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array, np.asfortranarray])
@@ -132,7 +123,8 @@ def test_the_tube_against_a_quadratic_program(epsilon, rng):
         low, high, bounds = y - epsilon, y + epsilon, None
     reg = DualLpRegressor(epsilon=epsilon or 0.0, **EXACT).fit(X, y, bounds=bounds)
     assert reg.status_ == "certified"
-    np.testing.assert_allclose(reg.coef_, shortest(X, low, high), atol=near(reg))
+    near = np.sqrt(2.0 * reg.tol) * reg.norm_  # for the gap, as squared norms are strongly convex
+    np.testing.assert_allclose(reg.coef_, shortest(X, low, high), atol=near)
     for exact in (False, True):
         assert check_certificate(reg, X, y, bounds=bounds, exact=exact)
     weights = reg.certificate_.weights.toarray().ravel()
@@ -209,9 +201,6 @@ def test_restarts_find_the_linear_rate_of_a_hard_tube(monkeypatch):
     tube = DualLpRegressor(epsilon=1.0, fit_intercept=False, tol=1e-9, max_iter=300, random_state=0)
     assert fit(tube, X, y).status_ == "certified"
     assert fit(tube.set_params(restart=False), X, y).status_ == "max_iter"
-
-
-# What is claimed.
 
 
 @in_blocks(400, size=16)
@@ -457,9 +446,6 @@ def test_bad_bounds_are_refused(bounds, match):
         DualLpRegressor().fit(np.eye(3), np.zeros(3), bounds=bounds)
 
 
-# Users' lives.
-
-
 def test_pipelines_searches_and_routed_bounds(rng):
     X, y = regression(rng, n=60, d=5, noise=0.1)
     model = make_pipeline(StandardScaler(), DualLpRegressor(random_state=0, epsilon=0.1))
@@ -472,30 +458,6 @@ def test_pipelines_searches_and_routed_bounds(rng):
         scores = cross_val_score(reg, X, y, params={"bounds": bounds})
     tube = DualLpRegressor(C=1.0, epsilon=0.1, random_state=0)
     np.testing.assert_allclose(scores, cross_val_score(tube, X, y), atol=1e-6)
-
-
-def expected_failures(estimator):
-    """Draws are not the same for copies as for weights; at convergence, results are."""
-    if estimator.tol < 1e-9:
-        return {}
-    reason = "draws are random; equal at convergence, which the instance with tol=0 shows"
-    return {
-        f"check_sample_weight_equivalence_on_{form}_data": reason for form in ("dense", "sparse")
-    }
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@checks(
-    [],
-    [
-        DualLpRegressor(p="sparse", C=1.0, epsilon=0.1, max_iter=CHECKED_ROUNDS),
-        DualLpRegressor(C=1.0, tol=0.0, max_iter=1000),
-    ],
-    expected_failures,
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("C", [np.inf, 10.0])

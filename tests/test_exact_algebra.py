@@ -151,9 +151,6 @@ def test_long_eliminations_are_not_begun(rng):
     assert exact.null_space(rng.integers(-9, 10, (150, 152))) is None
 
 
-# That nothing fits.
-
-
 def nothing_fits(X, S, q, **given):
     return exact.refuting_weights(X, S, q, **given) is not None
 

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from helpers.battery import over_with, slow
 from helpers.claiming import claim
-from helpers.estimators import ESTIMATORS, fit, make, quiet, separable
+from helpers.estimators import BY_PASSES, ESTIMATORS, IN_MEMORY, fit, make, quiet, separable
 from helpers.pairwise import pairwise
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
@@ -25,8 +25,6 @@ from marginsvm import (
 )
 from marginsvm.estimators import inputs
 from marginsvm.problem import matrix as blocks_module
-
-BY_PASSES = [cls for cls in ESTIMATORS if cls()._algorithm().requires.by_passes]
 
 
 def cut(X, y, sizes, weight=None):
@@ -154,8 +152,9 @@ def test_targets_in_blocks_that_cannot_be_used(rng):
         MaxMarginRegressor().fit_blocks([(X, y), (X, np.column_stack([y, y]))])
     with pytest.raises(ValueError, match=r"block 1: .*NaN"):
         MaxMarginRegressor().fit_blocks([(X, y), (X, np.where(y > 0, np.nan, y))])
-    with pytest.raises(ValueError, match="blocks need kernel='linear'"):
-        MaxMarginRegressor(kernel="rbf").fit_blocks([(X, y)])
+    for cls in (MaxMarginRegressor, MomentumMarginClassifier):
+        with pytest.raises(ValueError, match="blocks need kernel='linear'"):
+            cls(kernel="rbf").fit_blocks([(X, y)])
     with pytest.raises(ValueError, match="all sample weights are 0"):
         MaxMarginRegressor().fit_blocks([(X, y, np.zeros(20)), (X, y, np.zeros(20))])
 
@@ -211,17 +210,10 @@ def test_bad_sources(source, text):
     assert [name for name in vars(clf) if name.endswith("_") and not name.startswith("_")] == []
 
 
-@pytest.mark.parametrize(
-    "cls", [cls for cls in ESTIMATORS if not cls()._algorithm().requires.by_passes]
-)
+@pytest.mark.parametrize("cls", IN_MEMORY)
 def test_those_that_need_all_in_memory_say_so(cls):
     with pytest.raises(ValueError, match="use fit, or MaxMarginClassifier"):
         make(cls).fit_blocks([])
-
-
-def test_kernels_need_all_in_memory():
-    with pytest.raises(ValueError, match="blocks need kernel='linear'"):
-        MomentumMarginClassifier(kernel="rbf").fit_blocks([])
 
 
 class Counted(list):

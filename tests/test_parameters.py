@@ -36,7 +36,7 @@ from marginsvm.schedules import PowerSchedule
 each = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
 
 
-@each
+@pytest.mark.parametrize("cls", [*ESTIMATORS, MaxMarginClassifierCV])
 def test_every_parameter_has_a_constraint_and_an_error(cls):
     check_param_validation(cls.__name__, cls())
 

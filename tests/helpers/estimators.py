@@ -15,22 +15,16 @@ from marginsvm import DualStateMixin, check_certificate
 from marginsvm._rounding import Extended
 from marginsvm.estimators.dual_state import DualState
 
-ESTIMATORS = [
-    value
-    for _, value in sorted(vars(marginsvm).items())
-    if inspect.isclass(value)
-    and issubclass(value, DualStateMixin)
-    and issubclass(value, BaseEstimator)
-]
 
-REGRESSORS, DETECTORS = (
-    [
-        value
-        for _, value in sorted(vars(marginsvm).items())
-        if inspect.isclass(value) and issubclass(value, DualState) and issubclass(value, kind)
-    ]
-    for kind in (RegressorMixin, OutlierMixin)
-)
+def public(*kinds):
+    classes = (value for _, value in sorted(vars(marginsvm).items()) if inspect.isclass(value))
+    return [cls for cls in classes if all(issubclass(cls, kind) for kind in kinds)]
+
+
+ESTIMATORS = public(DualStateMixin, BaseEstimator)
+BY_PASSES = [cls for cls in ESTIMATORS if cls()._algorithm().requires.by_passes]
+IN_MEMORY = [cls for cls in ESTIMATORS if cls not in BY_PASSES]
+REGRESSORS, DETECTORS = (public(DualState, kind) for kind in (RegressorMixin, OutlierMixin))
 
 # Rounds in scikit-learn's checks of the quick run, which ask how a fit behaves and not what it
 # converges to: scikit-learn gives its own iterative estimators 5 to 100 (INIT_PARAMS).
@@ -134,12 +128,15 @@ class AtRound:
     max_propagation_depth = None
 
     def __init__(self, number, act=lambda: True):
-        self.number, self.act = number, act
+        self.number, self.act, self.torn_down = number, act, 0
 
     def setup(self, estimator, context):
         """Nothing is set up."""
 
-    on_fit_task_begin = teardown = setup
+    on_fit_task_begin = setup
+
+    def teardown(self, estimator, context):
+        self.torn_down += 1
 
     def on_fit_task_end(self, estimator, context, *, X=None, y=None, fitted_estimator=None):
         self.found = X, y, fitted_estimator

@@ -1,6 +1,6 @@
 """The papers' settings: games without an estimator around them, and their rounds."""
 
-from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from helpers.estimators import fit
 from helpers.oracle import best_margin, explicit_rows
 from marginsvm import DualLpPerceptron
 from marginsvm._rounding import LpNorm
-from marginsvm.problem.adapter import LinearAdapter, Vector
+from marginsvm.problem.adapter import LinearAdapter
 from marginsvm.problem.intercepts import differences
 from marginsvm.problem.matrix import as_matrix
 from marginsvm.problem.rows import make_rows
@@ -41,22 +41,16 @@ def written_out(data, X, y):
     return np.where(y == 1, 1.0, -1.0)[:, None] * X / data.radius
 
 
-@dataclass(frozen=True)
-class Smoothed:
-    """A round of an accelerated play in the letters of Ramdas and Pena; mu over n, if Euclidean."""
-
-    k: int
-    mu: float
-    alpha: Vector
-    p: Vector
-    answer: Vector  # p_{mu_k}(alpha_k)
-    min_margin: float
-
-
 def smoothed(state):
-    """The round k = t - 1."""
-    alpha, p, mu = state.W / state.weight, state.total / state.weight, 2.0 / state.weight
-    return Smoothed(state.t - 1, mu, alpha, p, state.last, state.measured.min_margin)
+    """A round of an accelerated play in the letters of Ramdas and Pena; mu over n, if Euclidean."""
+    return SimpleNamespace(
+        k=state.t - 1,
+        mu=2.0 / state.weight,
+        alpha=state.W / state.weight,
+        p=state.total / state.weight,
+        answer=state.last,  # p_{mu_k}(alpha_k)
+        min_margin=state.measured.min_margin,
+    )
 
 
 def unit_rows(X, y):
