@@ -313,6 +313,8 @@ def training_data(
         if y is None and bounds is not None:
             y = np.asarray(bounds)[..., 0]
             y = np.where(np.isfinite(y), y, 0.0)
+    if spec.kernel == "precomputed":  # check_gram refuses non-finite entries
+        how["ensure_all_finite"] = False
     X, y, features, signs = validated(estimator, spec, X, y, **how)
     if of_labels and y.dtype.kind not in KINDS_OF_CLASSES:
         check_classification_targets(y)
@@ -321,7 +323,7 @@ def training_data(
         assert_all_finite(y, input_name="y")  # None is NaN from here on
     X = on_host(X) if spec.kernel == "precomputed" else canonical(X)
     if spec.kernel == "precomputed":
-        check_gram(X, spec)
+        check_gram(X, spec, type(estimator).__name__)
     weight, n = None, X.shape[0]
     if sample_weight is not None:
         like = X if y is None else y

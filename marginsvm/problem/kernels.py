@@ -406,6 +406,8 @@ class Gram:
     n : int
     d, mean, sparse : None, None and False
         As a Design has them.
+    K : ndarray of shape (n, n) or None
+        The whole matrix of values, if it is in memory; a given one is not copied.
     error : float
         Bound on the error of a value, relative to ``sqrt(K(x, x) K(y, y))``, where this package
         computes it.
@@ -444,7 +446,7 @@ class Gram:
         given = isinstance(X, np.ndarray | Matrix) or sp.issparse(X) or is_foreign(X)
         self.X: Any = as_matrix(in_floats(X)) if given and kernel is not None else X
         self.n, self.error = X.shape[0], 0.0
-        self._K = X if kernel is None and scale is None else None
+        self.K = X if kernel is None and scale is None else None
         self.products: Products | None = None
         if getattr(kernel, "of_products", False):
             self.products = Products(kernel, self.X)
@@ -456,8 +458,8 @@ class Gram:
         self.dtype = self.diagonal.dtype
 
     def _diagonal(self) -> Array:
-        if self._K is not None:
-            return np.diagonal(self._K)
+        if self.K is not None:
+            return np.diagonal(self.K)
         if self.products is not None:
             K = np.ones(self.n)
             if not self.products.gaussian:
@@ -479,7 +481,7 @@ class Gram:
         other = self.in_units(self.radius)
         other.n, other.diagonal = len(index), self.diagonal[index]
         other.X = self.X[index] if self.kernel is not None else self.X[index[:, None], index]
-        other._K = None if self._K is None else self._K[index[:, None], index]
+        other.K = None if self.K is None else self.K[index[:, None], index]
         other._scale = None if self._scale is None else self._scale[index]
         if self.products is not None:
             other.products = copy(self.products)
@@ -492,12 +494,12 @@ class Gram:
 
     def values(self, i: Array, j: Array | None = None) -> Array:
         """Kernel values of the examples i with the examples j, or with all."""
-        if self._K is not None:
-            return self._K[i] if j is None else self._K[i][:, j]
+        if self.K is not None:
+            return self.K[i] if j is None else self.K[i[:, None], j]
         self._count(len(i) * (self.n if j is None else len(j)))
         K: Array
         if self.kernel is None:
-            K = self.X[i] if j is None else self.X[i][:, j]
+            K = self.X[i] if j is None else self.X[i[:, None], j]
         elif self.products is not None:
             Z = self.products.examples
             K = self.kernel.of(self.products.arguments(Z[i], Z if j is None else Z[j]))
@@ -522,7 +524,7 @@ class Gram:
 
     def single_values(self, i: Array) -> Array:
         """Kernel values of some examples with all, in float32, for solvers (not for bounds)."""
-        if self._K is not None or self.products is None or self.products.by_differences:
+        if self.K is not None or self.products is None or self.products.by_differences:
             return self.values(i).astype(FLOAT32)
         self._count(len(i) * self.n)
         K = self.kernel.of(self.products.arguments(self._single[i], self._single))
@@ -536,7 +538,7 @@ class Gram:
     @property
     def fits(self) -> bool:
         """Whether the whole matrix fits in ``cache_size``."""
-        return self._K is not None or self.n**2 * self.dtype.itemsize <= self.cache_size * 2**20
+        return self.K is not None or self.n**2 * self.dtype.itemsize <= self.cache_size * 2**20
 
     def whole(self) -> Array:
         """The whole matrix of values, computed once.
@@ -552,23 +554,28 @@ class Gram:
                 f"cache_size={self.cache_size:g} MB, and all of it is needed: raise cache_size, or "
                 "use fewer examples or another estimator"
             )
-        if self._K is None:
+        if self.K is None:
             K = np.empty((self.n, self.n), self.dtype)
             for some in self._strips():
                 K[some] = self.values(some)
-            self._K = K
-        return self._K
+            self.K = K
+        return self.K
 
     def _strips(self, index: Array | None = None) -> Iterator[Array]:
-        index = np.arange(self.n) if index is None else index
-        size = max(1, COMPUTED_BYTES // (8 * self.n))
+        index, size = np.arange(self.n) if index is None else index, self._at_once
         return (index[i : i + size] for i in range(0, len(index), size))
+
+    @property
+    def _at_once(self) -> int:
+        """Columns that ``scores`` takes at once; copies of a few stay in cache."""
+        few = self.kept is not None or self.K is not None
+        return TAKEN if few else max(1, COMPUTED_BYTES // (8 * self.n))
 
     def keep_columns(
         self, size: float, batch: int = 1, at_least: int = 1, order: Array | None = None
     ) -> None:
         """Cache ``values(i)`` in their precision, in place of the whole matrix; size in MB."""
-        how = size, batch, at_least, self._K, order
+        how = size, batch, at_least, self.K, order
         self.kept = ColumnCache(self.values, self.n, self.dtype, *how)
         self.kept.passes = 1.0 / self.n
 
@@ -585,10 +592,10 @@ class Gram:
 
         Without ``precise``, it is computed in the precision of the values.
         """
-        V = w.T
-        if self.kept is not None or 20 * np.count_nonzero(V) < V.size or not self.fits:
+        V, few = w.T, support_of(w.T)
+        dear = 20 if self.K is None else 2  # columns are computed, or else copied
+        if self.kept is not None or dear * len(few) < self.n or not self.fits:
             F = np.zeros(V.shape)
-            few = support_of(V)
             kept = self.kept and self.kept.take(few)
             for some, columns in kept or ((i, self.values(i)) for i in self._strips(few)):
                 F += product(columns.T.astype(FLOAT64, copy=False), V[some])
@@ -639,7 +646,7 @@ class Gram:
 
         Of a computed kernel, only the equality of examples is exact.
         """
-        X: Any = self._K if self.kernel is None else self.X
+        X: Any = self.K if self.kernel is None else self.X
         return (
             on_host(getattr(X[index], "array", X[index])),
             np.ones(len(index)),
@@ -656,9 +663,7 @@ class Gram:
     @property
     def additions(self) -> tuple[int, int]:
         """Largest number of additions that round a term of ``scores``, and of ``inner``."""
-        of_strip = max(1, COMPUTED_BYTES // (8 * self.n)) if self.kept is None else TAKEN
-        strips = self.n // of_strip
-        each = additions(self.n) + strips + 4
+        each = additions(self.n) + self.n // self._at_once + 4
         return each, 2 * each
 
     def magnitudes(self, w: Array) -> Array:

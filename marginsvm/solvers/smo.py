@@ -41,6 +41,7 @@ import numpy as np
 from marginsvm._compiling import compiled, parts
 from marginsvm._typing import Array
 from marginsvm.problem.kernels import ColumnCache
+from marginsvm.problem.matrix import FLOAT32, FLOAT64
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.solvers.dual_cd import OPTIONS, projected
 from marginsvm.solvers.solution import Solution
@@ -311,12 +312,12 @@ def add_columns(columns, slot, examples, v, out):
 
 
 @loop
-def gather(columns, slot, examples, first, last, K):
-    """Fill rows first to last of K, and by symmetry the columns."""
+def gather(columns, slot, examples, first, last, factor, shift, K):
+    """Fill rows first to last of K, and by symmetry the columns; values are scaled."""
     for a in range(first, last):
         column = columns[slot[examples[a]]]
         for c in range(len(examples)):
-            K[a, c] = column[examples[c]]
+            K[a, c] = factor * column[examples[c]] + shift
             if c < first:
                 K[c, a] = K[a, c]
 
@@ -464,19 +465,16 @@ def smo(solution: Solution, start: Array | None) -> Iterator[None]:
     kind = Pairs(qp) if qp.codes is None else Examples(qp)
     examples, of = qp.examples, kind.of
 
-    def compute(i: Array) -> Array:
-        if not 1e-12 < examples.radius < 1e12:  # outside of float32's range
-            return examples.columns(i).astype(np.float32)
-        K = examples.single_values(i)
-        K += K.dtype.type(examples.constant**2)
-        K /= K.dtype.type(examples.radius**2)
-        return K
-
-    cache = ColumnCache(compute, examples.n, np.float32, 0.5 * examples.cache_size, 32)
+    single = 1e-12 < examples.radius < 1e12  # the range of float32
+    compute = examples.single_values if single else examples.values
+    dtype = FLOAT32 if single else FLOAT64
+    given = None if examples.K is None else np.asarray(examples.K)
+    cache = ColumnCache(compute, examples.n, dtype, 0.5 * examples.cache_size, 32, whole=given)
+    units = 1.0 / examples.radius**2, (examples.constant / examples.radius) ** 2
     room = max(400, int(np.sqrt(0.25 * examples.cache_size * 2**20 / 4)))
     alpha = kind.begin() if start is None else start.copy()
     F = np.zeros((qp.k, examples.n))
-    _add(cache, qp.coefficients(alpha), F)
+    _add(cache, units, qp.coefficients(alpha), F)
     if unit and start is not None:  # scaled to margin 1
         alpha, F = (x / np.vdot(qp.coefficients(alpha), F.T) for x in (alpha, F))
     work = kind.first() if start is None else np.flatnonzero(alpha.reshape(len(of), -1).any(axis=1))
@@ -511,7 +509,7 @@ def smo(solution: Solution, start: Array | None) -> Iterator[None]:
         # solve on the working set
         if kind.side.any():  # contiguous by sign
             work, kept = work[np.argsort(kind.side[work], kind="stable")], kept[:0]
-        K, before = _block(K, kept, cache, of[work]), alpha
+        K, before = _block(K, kept, cache, units, of[work]), alpha
         some, solved = kind.ascend(K, work, alpha, F.T, precision * scale)
         alpha = alpha.copy()
         alpha[work] = some
@@ -519,7 +517,7 @@ def smo(solution: Solution, start: Array | None) -> Iterator[None]:
             return
         if qp.codes is not None:  # multiplier steps leave F'alpha near 0 only
             alpha = qp.feasible(alpha) * (float(alpha.sum()) if unit else 1.0)
-        _add(cache, qp.coefficients(alpha - before), F)
+        _add(cache, units, qp.coefficients(alpha - before), F)
         wrong = valued()
         if solution.gap <= solution.tol and refined < np.inf:  # float32 alone was wrong before
             wrong = refine()
@@ -563,17 +561,20 @@ def _spread_evenly(group: Array, size: int) -> Array:
     return np.concatenate([m[:: -(-len(m) // each)] for m in members])
 
 
-def _add(cache: ColumnCache, V: Array, F: Array) -> None:
+def _add(cache: ColumnCache, units: tuple[float, float], V: Array, F: Array) -> None:
     """Add the scores of coefficients V to F."""
     for v, out in zip(V.T, F, strict=True):
         some = np.flatnonzero(v)
         for i in range(0, len(some), len(cache.columns)):
             part = some[i : i + len(cache.columns)]
             cache.fetch(part)
-            add_columns(cache.columns, cache.slot, part, v[part], out)
+            add_columns(cache.columns, cache.slot, part, units[0] * v[part], out)
+        out += units[1] * v.sum()
 
 
-def _block(K: Array, kept: Array, cache: ColumnCache, examples: Array) -> Array:
+def _block(
+    K: Array, kept: Array, cache: ColumnCache, units: tuple[float, float], examples: Array
+) -> Array:
     """Kernel matrix of a working set; entries of rows ``kept`` are copied from the previous K."""
     m, first = len(examples), len(kept)
     new = np.empty((m, m), K.dtype)
@@ -581,5 +582,5 @@ def _block(K: Array, kept: Array, cache: ColumnCache, examples: Array) -> Array:
     for i in range(first, m, len(cache.columns)):
         last = min(m, i + len(cache.columns))
         cache.fetch(np.unique(examples[i:last]))
-        gather(cache.columns, cache.slot, examples, i, last, new)
+        gather(cache.columns, cache.slot, examples, i, last, *units, new)
     return new
