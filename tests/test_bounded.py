@@ -14,14 +14,7 @@ from helpers.estimators import needs_more_digits
 from helpers.plain_examples import NAMES, in_both, some_alpha
 from scipy.optimize import LinearConstraint, minimize, nnls
 
-from marginsvm._rounding import (
-    LONG,
-    PAIRWISE,
-    Extended,
-    chained,
-    exact_inner,
-    product,
-)
+from marginsvm._rounding import LONG, PAIRWISE, Extended, chained, exact_inner, product
 from marginsvm.certificate import bounded
 from marginsvm.certificate.bounded import (
     Floats,

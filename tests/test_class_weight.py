@@ -5,15 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from helpers.battery import each, slow, some_slow
-from helpers.estimators import (
-    BY_PASSES,
-    ESTIMATORS,
-    fit,
-    make,
-    overlapping,
-    parameters,
-    separable,
-)
+from helpers.estimators import BY_PASSES, ESTIMATORS, fit, make, overlapping, parameters, separable
 from helpers.pairwise import pairwise
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
@@ -47,7 +39,7 @@ def weights_of(class_weight, y, weight=None):
 def blocks(X, y, weight=None):
     """Four of them, one below the other."""
     parts = np.array_split(np.arange(len(y)), 4)
-    return [(X[p], y[p]) if weight is None else (X[p], y[p], weight[p]) for p in parts]
+    return [tuple(a[p] for a in (X, y, weight) if a is not None) for p in parts]
 
 
 def sorted_by_class(X, y, weight):

@@ -44,15 +44,13 @@ pytestmark = [
 ]
 
 
+TWO = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+
+
 @pytest.fixture(scope="module")
 def client():
     """Two workers in this process, on loopback."""
-    with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
-        ) as cluster,
-        Client(cluster) as client,
-    ):
+    with LocalCluster(processes=False, **TWO) as cluster, Client(cluster) as client:
         yield client
 
 
@@ -285,16 +283,8 @@ def test_a_killed_worker_changes_nothing(kill, monkeypatch):
     X, y = make_blobs(2000, 20, centers=2, cluster_std=4.0, random_state=1)
     estimator = MomentumMarginClassifier(max_iter=60, tol=0)
     dX, dy = da.from_array(X, chunks=(500, 20)), da.from_array(y, chunks=500)
-    with (
-        LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            processes=True,
-            host="127.0.0.1",
-            dashboard_address=":0",
-        ) as cluster,
-        Client(cluster) as client,
-    ):
+    cluster = LocalCluster(processes=True, host="127.0.0.1", **TWO)
+    with cluster, Client(cluster) as client:
         alive = DaskMargin(estimator, client=client).fit(dX, dy).to_local()
         pids = list(client.run(os.getpid).values())
         fatal = AtRound(20, lambda: kill(pids[0], monkeypatch))

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from helpers.battery import over_with, slow
 from helpers.claiming import claim
-from helpers.estimators import BY_PASSES, ESTIMATORS, IN_MEMORY, fit, make, quiet, separable
+from helpers.estimators import BY_PASSES, ESTIMATORS, IN_MEMORY, fit, make, separable
 from helpers.pairwise import pairwise
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
@@ -26,14 +26,14 @@ from marginsvm import (
 from marginsvm.estimators import inputs
 from marginsvm.problem import matrix as blocks_module
 
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
 
 def cut(X, y, sizes, weight=None):
     """Blocks of these sizes, one after the other."""
     ends = np.cumsum(sizes)
     parts = [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
-    if weight is None:
-        return [(X[part], y[part]) for part in parts]
-    return [(X[part], y[part], weight[part]) for part in parts]
+    return [tuple(a[part] for a in (X, y, weight) if a is not None) for part in parts]
 
 
 def same_fit(a, b, rtol=1e-10):
@@ -53,18 +53,14 @@ def examples(rng, k, where, n=60):
     return X + {"near": 0.0, "off": 5.0, "far": 1e4}[where] * (X != 0.0), y
 
 
-def single(X):
-    return X.astype(np.float32)
-
-
 FORMS = {
     "dense": np.asarray,
     "fortran": np.asfortranarray,
     "every other row": lambda X: np.repeat(X, 2, axis=0)[::2],
     "integer": lambda X: np.rint(10.0 * X).astype(int),
-    "float32": single,
+    "float32": lambda X: X.astype(np.float32),
     "CSR": sp.csr_array,
-    "CSR, float32": lambda X: sp.csr_array(single(X)),
+    "CSR, float32": lambda X: sp.csr_array(X.astype(np.float32)),
 }
 CUTS = {"one": [60], "an example each": slow([1] * 60), "uneven": [7, 0, 1, 30, 22]}
 VARIANTS = {
@@ -77,7 +73,6 @@ VARIANTS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pairwise(
     estimator={**VARIANTS, **{cls.__name__: cls() for cls in BY_PASSES}},
     form=FORMS,
@@ -243,8 +238,7 @@ def test_a_round_is_one_pass(cls, k):
     passes = []
     for max_iter in (5, 25):
         source = Counted(cut(X, y, [100, 200]))
-        with quiet():
-            cls(max_iter=max_iter, tol=0).fit_blocks(source)
+        cls(max_iter=max_iter, tol=0).fit_blocks(source)
         passes.append(source.passes)
     assert passes[1] - passes[0] == 20
 
@@ -305,13 +299,10 @@ def many(rng):
 
 
 def in_memory_and_in_halves(X, y, **params):
-    half, clf = len(y) // 2, MomentumMarginClassifier(tol=0.0, **params)
-    memory = clone(clf).fit(X, y)
-    clf.fit_blocks([(X[:half], y[:half]), (X[half:], y[half:])])
-    return memory, clf
+    clf = MomentumMarginClassifier(tol=0.0, **params)
+    return clone(clf).fit(X, y), clf.fit_blocks(cut(X, y, [8500, 8500]))
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_fits_do_not_depend_on_the_number_of_threads(rng):
     X, y = many(rng)
     memory, blocks = in_memory_and_in_halves(X, y, C=1.0, max_iter=3)
@@ -324,7 +315,6 @@ def test_fits_do_not_depend_on_the_number_of_threads(rng):
             assert_array_equal(getattr(clf, name), getattr(memory, name))
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_exponents_may_rise_by_thousands(rng):
     """From one part of a pass to the next and within one; sums so far then count for nothing."""
     X, y = many(rng)

@@ -9,7 +9,6 @@ import pytest
 import scipy.sparse as sp
 from helpers.battery import in_blocks
 from helpers.estimators import confirmed, fit, needs_more_digits
-from sklearn.metrics.pairwise import rbf_kernel
 
 from marginsvm import (
     MaxMarginClassifier,
@@ -159,11 +158,3 @@ def test_values_in_float32_have_the_error_that_is_allowed_for(kernel, rng):
     off = (np.abs(gram.values(every) - true) / size).max()
     assert gram.values(every).dtype == np.float32
     assert gram.error < off <= gram.rounding  # what is kept is rounded
-
-
-def test_kernel_values_of_common_data_are_scikit_learns(rng):
-    X = rng.standard_normal((200, 30))
-    for A in (X, X.astype(np.float32), sp.csr_array(X)):
-        K = Kernel("rbf", 0.03)(A, X[:70])
-        np.testing.assert_allclose(K, rbf_kernel(A, X[:70], gamma=0.03), rtol=1e-6, atol=1e-12)
-    assert Gram(Kernel("rbf", 0.03), X).error < 1e-12

@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from helpers.estimators import certified, confirmed, fit, separable
+from helpers.estimators import certified, confirmed, separable
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV
 
-from marginsvm import MaxMarginClassifier, MaxMarginClassifierCV, MomentumMarginClassifier
+from marginsvm import MaxMarginClassifier, MaxMarginClassifierCV
 from marginsvm.kernels import two_layer_relu_ntk
 
 
@@ -61,13 +61,6 @@ def test_types_pickle_and_seeds(rng):
     assert two_layer_relu_ntk(64, state) != two_layer_relu_ntk(64, state)
     with pytest.raises(ValueError, match="width"):
         two_layer_relu_ntk(0)
-
-
-def test_a_fit_takes_it(rng):
-    X, y = separable(rng)
-    clf = fit(MomentumMarginClassifier(kernel=two_layer_relu_ntk(32), max_iter=50), X, y)
-    confirmed(clf, X, y)
-    assert pickle.loads(pickle.dumps(clf)).score(X, y) > 0.9
 
 
 def test_a_kernel_may_give_a_sparse_matrix(rng):
