@@ -44,6 +44,7 @@ CHAIN, LONG = 256, 1024
 _SPLITTER = 2.0**27 + 1.0
 # Below this, or above its inverse, squares in a sum of squares may have under- or overflowed.
 _SQUARES_LOST = 1e-200
+SHORT = 120  # numbers whose sum, in any order, is as accurate as a pairwise one of more
 _LEAST_DIVISOR = 1e-300  # least length (any unit) used as a divisor
 
 
@@ -65,7 +66,7 @@ def product(A: Array, B: Array, chain: int = CHAIN) -> Array:
     """
     n, found = A.shape[-1], None
     for i in range(0, n or 1, chain or n or 1):
-        a, b = A[..., i : i + (chain or n)], B[i : i + (chain or n)]
+        a, b = (A[..., i : i + chain], B[i : i + chain]) if n > (chain or n) else (A, B)
         part: Array = np.dot(a, b) if a.flags.forc and b.flags.forc else a @ b
         found = part if found is None else np.add(found, part, out=found)
     assert found is not None
@@ -137,13 +138,12 @@ def _is_rounded(value: Any) -> bool:
         return True
 
 
-def exact_inner(a: Array, b: Array, added: float) -> float:
-    """``a b + added``, rounded once."""
-    some = np.flatnonzero(a)
+def exact_inner(a: Array, b: Array, *added: float) -> float:
+    """The sum of ``a b`` and of the numbers ``added``, rounded once."""
+    some = a.nonzero()
     a, b = a[some], b[some]
     product = a * b
-    parts = np.concatenate([product, rounding_of(product, a, b)])
-    return fsum([*parts[np.flatnonzero(parts)].tolist(), added])
+    return fsum([*product.tolist(), *rounding_of(product, a, b).tolist(), *added])
 
 
 def rounding_of(product: Array, a: Array, b: Array) -> Array:
@@ -223,7 +223,7 @@ class LpNorm:
         """Norm of an array, scaled by its largest entry where squares would lose digits."""
         if self.p == 2.0:
             with np.errstate(over="ignore"):
-                squared = float(np.sum(x * x))
+                squared = float(np.vdot(x, x) if x.size <= SHORT else np.sum(x * x))
             if _SQUARES_LOST < squared < 1.0 / _SQUARES_LOST:  # no square that counts was lost
                 return float(np.sqrt(squared))
         top = float(np.abs(x).max(initial=0.0))

@@ -69,8 +69,8 @@ def _numbers() -> list[int]:
 
 
 def _set(numbers: list[int]) -> None:
-    for library, number in zip(_blas(), numbers, strict=True):
-        if library.get_num_threads() != number:
+    for library, before, number in zip(_blas(), _before, numbers, strict=True):
+        if before != 1:  # asking it would take as long as a small product
             # threadpoolctl ignores limits of any thread but the first that set one
             clear = getattr(library, "clear_controlling_thread", lambda force: None)
             clear(force=True)

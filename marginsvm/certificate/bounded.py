@@ -79,9 +79,9 @@ class Floats:
     def number(self, x: Any) -> float:
         return float(x)
 
-    def sums(self, table: Array) -> Array:
-        """Sums of the columns, each rounded once."""
-        return np.array([fsum(memoryview(v[np.flatnonzero(v)])) for v in table.T])
+    def total(self, values: Array) -> float:
+        """Sum of all entries, rounded once."""
+        return fsum(values[values.nonzero()].tolist())
 
     def sqrt(self, x: Any) -> float:
         """Square root; 0 for negative numbers, which are rounding errors."""
@@ -125,8 +125,8 @@ class Rationals:
     def number(self, x: Any) -> Any:
         return Fraction(x) if x not in (inf, -inf) else x
 
-    def sums(self, table: Array) -> Array:
-        return table.sum(axis=0)
+    def total(self, values: Array) -> Any:
+        return values.sum()
 
     def sqrt(self, x: Any) -> Fraction:
         """Square root, rounded down, as an integer over a power of two."""
@@ -213,7 +213,7 @@ def imbalance(qp: QuadraticProgram, alpha: Array, numbers: Numbers) -> Any:
     if qp.codes is None:
         signed = qp.sign * alpha
         parts = [signed] if qp.output is None else [signed[qp.output == o] for o in range(qp.k)]
-        off = sum(abs(numbers.sums(part[:, None])[0]) for part in parts)
+        off = sum(abs(numbers.total(part)) for part in parts)
     else:
         off = sum(abs(_excess(alpha, qp.codes, c, numbers)) for c in range(qp.k))
     return off * (1 + numbers.gamma(qp.k))
@@ -235,7 +235,7 @@ def cost_of_excess(qp: QuadraticProgram, alpha: Array, numbers: Numbers) -> Any:
     caps, of = caps_of(qp, alpha)
     if caps is None or not qp.game:
         return 0
-    mass = numbers.sums(alpha.reshape(-1, 1))[0]
+    mass = numbers.total(alpha)
     most = (mass * (1 - numbers.gamma(2 * PAIRS))) * caps
     over = np.maximum(of * (1 + numbers.gamma(qp.k)) - most, 0 * of).sum()
     if not over:
@@ -462,7 +462,7 @@ def dual(qp: QuadraticProgram, alpha: Array, numbers: Numbers) -> Dual:
     mass: Any = alpha.sum()
     gain, multiple = 0 * mass, inf
     if qp.game:
-        mass = numbers.sums(alpha.reshape(-1, 1))[0] * (1 - numbers.unit)
+        mass = numbers.total(alpha) * (1 - numbers.unit)
     else:
         gain = (qp.target * alpha).sum() - error_of_gain(qp, alpha, numbers) - lost
         multiple = largest_multiple(qp, alpha) * (1 - numbers.gamma(qp.k + 2 * PAIRS))
@@ -474,15 +474,13 @@ def length_of_combined(
 ) -> Any:
     """Upper bound on the dual norm of ``V'X``, in extended precision if float64 is too coarse."""
     q, examples = qp.p / (qp.p - 1), qp.examples
-    w, error = examples.combine(V), error_of_combined(examples, V, numbers)
-    if numbers.unit:
-        length, off = numbers.length(w, q), numbers.length(error, q)
-        if length * off > FEW_DIGITS * (length * length + ridge):
-            extended = examples.combine_extended(qp.coefficients(alpha.astype(Extended)))
-            w, error = extended or (w, error)
-    w = qp.project(w)
-    length = numbers.length(w, q) + (numbers.length(error, q) if error.any() else 0)
-    return length * (1 + numbers.error_of_length(w.size, q))
+    w, error = qp.project(examples.combine(V)), error_of_combined(examples, V, numbers)
+    length, off = numbers.length(w, q), numbers.length(error, q)
+    if numbers.unit and length * off > FEW_DIGITS * (length * length + ridge):
+        extended = examples.combine_extended(qp.coefficients(alpha.astype(Extended)))
+        if extended is not None:
+            length, off = numbers.length(qp.project(extended[0]), q), numbers.length(extended[1], q)
+    return (length + off) * (1 + numbers.error_of_length(w.size, q))
 
 
 def largest_multiple(qp: QuadraticProgram, alpha: Array) -> Any:
@@ -606,14 +604,14 @@ def _even_classes(alpha: Array, codes: Array, k: int) -> Array:
 def _excess(alpha: Array, codes: Array, c: int, numbers: Numbers) -> Any:
     """The entry of ``F'alpha`` for the intercept of a class, rounded once."""
     own, other = alpha[codes == c].ravel(), -alpha[codes != c, c]
-    return numbers.sums(np.concatenate([own, other])[:, None])[0]
+    return numbers.total(np.concatenate([own, other]))
 
 
 def _even(alpha: Array, sign: Array) -> Array:
     """Alpha with equal sums for both signs, by the last digits of the smallest entries."""
     alpha = alpha.copy()
     for _ in range(4):
-        excess = float(Floats().sums((sign * alpha)[:, None])[0])
+        excess = Floats().total(sign * alpha)
         able = np.flatnonzero(alpha > 2.0 * abs(excess))
         if excess == 0.0 or not len(able):
             break

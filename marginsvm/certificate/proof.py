@@ -190,8 +190,7 @@ def published(
         t = best_multiple(qp, float(norm_of(qp, w, FLOATS, S)), v)
     coef, shift = examples.published(t * w)
     known = S, M = t * S, t * M
-    found = restated(qp, coef, (t * b + origin) - shift, width, origin, known)
-    return replace(found, multiple=t)
+    return restated(qp, coef, (t * b + origin) - shift, width, origin, known, t)
 
 
 def restated(
@@ -201,11 +200,12 @@ def restated(
     width: Any = (),
     origin: Array | float = 0.0,
     known: Known = None,
+    multiple: float = 1.0,
 ) -> Predictor:
     """Predictor from its published numbers, see ``published``."""
     w, b = qp.examples.stated(coef, intercept, origin)
-    f = np.append(b, width)
-    return Predictor(coef, intercept, w, f, primal(qp, w, f, FLOATS, known))
+    f = np.concatenate([b, width])
+    return Predictor(coef, intercept, w, f, primal(qp, w, f, FLOATS, known), multiple)
 
 
 def published_weights(qp: QuadraticProgram, alpha: Array, total: float = 1.0) -> Array:
@@ -228,8 +228,7 @@ def published_weights(qp: QuadraticProgram, alpha: Array, total: float = 1.0) ->
             found = room.feasible(alpha)
             alpha = found if abs(found.sum() - 1.0) <= 1e-12 else qp.feasible(alpha)
     else:
-        of_any_size = np.where(qp.upper > 0.0, inf, 0.0)
-        alpha = replace(qp, upper=of_any_size, cap=None, level=0, total=0).feasible(alpha)
+        alpha = qp.balanced(np.where(qp.upper > 0.0, np.maximum(alpha, 0.0), 0.0))
     found = alpha.sum()
     return balanced(qp, alpha * (total / found)) if 0.0 < found < inf else np.zeros_like(alpha)
 

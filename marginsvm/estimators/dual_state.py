@@ -10,7 +10,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache, partial, wraps
+from functools import cache, lru_cache, partial, wraps
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -18,6 +18,7 @@ import numpy as np
 import sklearn
 from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import validate_parameter_constraints
 
 from marginsvm._threads import interrupts_wait, single_threaded_blas
 from marginsvm._typing import Array
@@ -75,6 +76,7 @@ except ModuleNotFoundError:
 # relative gap above which bounds are not worth accepting.
 ROUNDING_SHARE, WORTHLESS = 0.5, 0.5
 SIMILAR = 10.0  # largest ratio of the spreads of two features in similar units
+PLAIN = {bool, int, float, str, type(None)}  # types of parameters that are checked once
 UNFINISHED = ("max_iter", "no_margin", "infeasible", "stalled")
 
 
@@ -104,6 +106,15 @@ class DualState(CallbackSupportMixin):
     def _own_results(self, fitted: Any) -> dict[str, Any]:
         """Fitted attributes of this estimator alone, such as the number of mistakes."""
         return {}
+
+    def _validate_params(self) -> None:
+        """Validate the parameters; the same plain values only once, as this takes a while."""
+        cls: Any = type(self)
+        values = self.get_params(deep=False).values()
+        if PLAIN.issuperset(map(type, values)):
+            _validated(cls, *values)
+        else:
+            super()._validate_params()
 
     @with_callbacks
     def _fit(self, training: TrainingData, X: Any, y: Any) -> Any:
@@ -197,6 +208,12 @@ class DualState(CallbackSupportMixin):
         if last is not None:
             last.confirmed = None  # what was proved holds the examples
         return {**found, "_progress": last}
+
+
+@lru_cache(typed=True)
+def _validated(cls: Any, *values: Any) -> None:
+    params = dict(zip(cls._get_param_names(), values, strict=True))
+    validate_parameter_constraints(cls._parameter_constraints, params, cls.__name__)
 
 
 _shown: set[tuple[str, str, int]] = set()

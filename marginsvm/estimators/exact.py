@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from math import copysign, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -159,9 +160,9 @@ class Exact(Algorithm):
         alpha = point.alpha if point.alpha.any() else qp.feasible(np.ones(qp.shape))
         alpha = np.where(alpha > TINY * alpha.max(), alpha, 0.0)
         predictor, weights = proofs.published(qp, point.w, intercepts(qp, point.f)), alpha
-        w = qp.coefficients(alpha).T
-        if qp.examples.d is None and np.any(point.w[:, ~w.any(axis=0)]):
+        if qp.examples.d is None and np.any(point.w[:, ~qp.coefficients(alpha).any(axis=1)]):
             # of the support vectors alone, if as good
+            w = qp.coefficients(alpha).T
             f = qp.best_f(qp.examples.scores(w), point.f)
             other = proofs.published(qp, w, intercepts(qp, f))
             if proofs.with_weights(qp, other, alpha).gap <= self.tol:
@@ -207,11 +208,11 @@ def bounds_of(
     """Bounds on the margin, the inverse of a norm (in radii), from primal and dual values."""
     unit, (P, D) = problem.rows.unit, values[0]
     if qp.game:
-        lower, upper = (np.copysign(np.sqrt(2.0 * abs(v)), -v) / unit for v in (P, D))
+        lower, upper = (copysign(sqrt(2.0 * abs(v)), -v) / unit for v in (P, D))
         return float(lower), float(upper)
     if len(values) > 1:
         P, D = np.square(np.asarray(output_rows(problem.rows).scales)) @ np.array(values)
-    lower, upper = (1.0 / np.sqrt(2.0 * max(v, 1e-300)) / unit for v in (P, D))
+    lower, upper = (1.0 / sqrt(2.0 * max(v, 1e-300)) / unit for v in (P, D))
     return float(lower), float(upper)
 
 

@@ -17,7 +17,13 @@ import scipy.sparse as sp
 from sklearn.metrics.pairwise import KERNEL_PARAMS
 from sklearn.utils import assert_all_finite
 from sklearn.utils._array_api import _is_numpy_namespace, get_namespace_and_device
-from sklearn.utils.validation import _check_monotonic_cst, check_array, check_X_y, validate_data
+from sklearn.utils.validation import (
+    _check_monotonic_cst,
+    check_array,
+    check_consistent_length,
+    check_X_y,
+    validate_data,
+)
 
 from marginsvm._rounding import check_exact
 from marginsvm._typing import Array
@@ -35,6 +41,8 @@ except ImportError:  # scikit-learn before 1.9
 
 CONVERT = "convert X to NumPy, as by X.cpu().numpy() for torch"
 CONVERTED_BYTES = 2**23  # size of a part of a memory map in float64
+# NumPy's kinds of labels that are always classes.
+KINDS_OF_CLASSES = "biuUS"
 # Side of the blocks in which a matrix and its transpose are compared: some of them stay in cache.
 SQUARE = 200
 
@@ -211,12 +219,20 @@ def validated(
     if how.get("y_numeric"):
         check_exact(y, "y")
     how = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], **how}
-    found = validate_data(copy, X, y, **how)
-    X, y = (found, None) if y is None else found
+    # checks of arrays that scikit-learn would return as they are take a tenth of a small fit
+    kind = y.dtype.kind if isinstance(y, np.ndarray) and y.ndim == 1 else ""
+    if kind and kind in KINDS_OF_CLASSES and not how.get("y_numeric"):
+        as_is = type(X) is np.ndarray and X.ndim == 2 and X.size > 0 and X.dtype in how["dtype"]
+        as_is = as_is and not how.get("ensure_all_finite", True)
+        X = validate_data(copy, X, skip_check_array=as_is, **how)
+        check_consistent_length(X, y)
+    else:
+        found = validate_data(copy, X, y, **how)
+        X, y = (found, None) if y is None else found
     names = ("n_features_in_", "feature_names_in_")
     features = {name: getattr(copy, name) for name in names if hasattr(copy, name)}
     signs = _check_monotonic_cst(copy, spec.monotonic_cst)
-    return X, y, features, signs if np.any(signs) else None
+    return X, y, features, signs if signs.any() else None
 
 
 def class_weighted(class_weight: Any, y: Array, weight: Array | None) -> Array | None:

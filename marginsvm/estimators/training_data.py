@@ -16,6 +16,7 @@ from marginsvm._rounding import LpNorm, SignedNorm
 from marginsvm._typing import Array
 from marginsvm.estimators.inputs import (
     HOST,
+    KINDS_OF_CLASSES,
     Device,
     check_gram,
     check_kernel_params,
@@ -39,8 +40,6 @@ from marginsvm.problem.quadratic_program import ProblemSpec
 from marginsvm.problem.responses import below
 from marginsvm.problem.rows import Intervals, OutputRows, Rows, make_rows, share_caps
 
-# NumPy's kinds of labels that are always classes: checking these would take a tenth of a small fit.
-KINDS_OF_CLASSES = "biuUS"
 INLIER = 1  # class of all examples where there are no labels
 
 

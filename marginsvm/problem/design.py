@@ -193,9 +193,8 @@ class Design:
         if self.constant:
             return self._with_constant(w, b * (self.radius / self.constant)), 0.0 * b
         centre = np.zeros(0) if self.centre is None else self.centre
-        from_there = zip(coef[:, : len(centre)], b, b * 0.0 + origin, strict=True)
-        moved = [exact_inner(np.append(c, -1.0), np.append(centre, y), x) for c, x, y in from_there]
-        return w, np.array(moved)
+        moved = zip(coef[:, : len(centre)], b.tolist(), (0.0 * b - origin).tolist(), strict=True)
+        return w, np.array([exact_inner(c, centre, *added) for c, *added in moved])
 
     def given(self, index: Array) -> tuple[Any, Array, bool]:
         """Some examples as they were given, the factors of their dual variables, and whether

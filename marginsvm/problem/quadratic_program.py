@@ -58,7 +58,7 @@ Computation, 2000.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from math import isfinite
+from math import isfinite, prod, sqrt
 from typing import Any
 
 import numpy as np
@@ -137,6 +137,11 @@ class QuadraticProgram:
         if self.codes is not None:
             return (len(self.codes), self.k)
         return (len(self.sign),)
+
+    @property
+    def size(self) -> int:
+        """Number of entries of alpha."""
+        return prod(self.shape)
 
     @property
     def n_intercepts(self) -> int:
@@ -273,7 +278,7 @@ class QuadraticProgram:
         if P <= 0.0:
             return 0.0 if D >= P else 1.0
         ratio = min(max(D / P, 0.0), 1.0)
-        return float(1.0 - np.sqrt(ratio) if self.by_margins else 1.0 - ratio)
+        return float(1.0 - sqrt(ratio) if self.by_margins else 1.0 - ratio)
 
     # Feasible points near others, in floats.
 
@@ -318,37 +323,43 @@ class QuadraticProgram:
         """
         alpha = np.minimum(np.maximum(alpha, 0.0), self.upper)
         mass = self.level * self.total
-        if self.codes is not None:
-            return self._balanced_classes(alpha, mass)
+        if not self.level or self.codes is not None:
+            return self.balanced(alpha, mass, self.cap)
         if not self.intercept:
-            return _with_sum(alpha, self.upper, mass) if self.level else alpha
+            return _with_sum(alpha, self.upper, mass)
         up = self.sign > 0
-        if self.level:
-            for side in (up, ~up):
-                alpha[side] = _with_sum(alpha[side], self.upper[side], 0.5 * mass)
-            return alpha
-        high, low = float(alpha[up].sum()), float(alpha[~up].sum())
-        if min(high, low) <= 0.0:
-            return np.zeros_like(alpha)
-        return alpha * np.where(up, min(1.0, low / high), min(1.0, high / low))
+        for side in (up, ~up):
+            alpha[side] = _with_sum(alpha[side], self.upper[side], 0.5 * mass)
+        return alpha
 
-    def _balanced_classes(self, alpha: Array, mass: float) -> Array:
-        assert self.codes is not None
+    def balanced(self, alpha: Array, mass: float = 0.0, cap: Array | None = None) -> Array:
+        """A point near alpha, which is not negative, with ``F'alpha = 0`` for the intercepts.
+
+        Several classes: also with a sum of ``mass`` (0: any), and below the caps.
+        """
+        if self.codes is None and not self.intercept:
+            return alpha
+        if self.codes is None:
+            up = self.sign > 0
+            high, low = float(alpha[up].sum()), float(alpha[~up].sum())
+            if min(high, low) <= 0.0:
+                return np.zeros_like(alpha)
+            return alpha * np.where(up, min(1.0, low / high), min(1.0, high / low))
         few, some = slice(0, self.n_intercepts), np.flatnonzero(alpha.any(axis=1))
         if not len(some):
             return alpha
-        u, codes, cap = alpha[some], self.codes[some], None if self.cap is None else self.cap[some]
+        u, codes, cap = alpha[some], self.codes[some], None if cap is None else cap[some]
         ones, ends = np.ones(len(some)), np.arange(len(some) + 1)
         members = csr_array((ones, codes, ends), (len(some), self.k)).T
         for _ in range(100):
-            if self.level:
+            if mass:
                 u *= mass / u.sum()
             if cap is not None:
                 u *= (cap / np.maximum(u.sum(axis=1), cap))[:, None]
             V, total = -u, u.sum()
             V[np.arange(len(u)), codes] = u.sum(axis=1)
             off = V.sum(axis=0)
-            settled = not self.level or abs(total - mass) <= 1e-12 * mass
+            settled = not mass or abs(total - mass) <= 1e-12 * mass
             if settled and (not self.intercept or np.abs(off).max() <= 1e-15 * self.k * total):
                 break
             # F' diag(alpha) F: the Laplacian of the graph of classes with edge weights from alpha
@@ -357,7 +368,7 @@ class QuadraticProgram:
             x = np.zeros(self.k)
             x[few] = np.linalg.lstsq(H[few, few], -off[few], rcond=None)[0]
             u *= np.maximum(1.0 + x[codes][:, None] - x, 0.0)
-        if self.level:
+        if mass:
             u *= mass / u.sum()
         elif cap is not None:
             u *= float((cap / np.maximum(u.sum(axis=1), cap)).min())
@@ -380,6 +391,8 @@ class QuadraticProgram:
 
 def _quantile(r: Array, upper: Array, mass: float) -> float:
     """The least a for which the upper bounds of rows with ``r > a`` sum to at most ``mass``."""
+    if upper[0] == np.inf:  # so are all
+        return float(r.max())
     order = np.argsort(-r, kind="stable")
     at = int(np.searchsorted(np.cumsum(upper[order]), mass * (1.0 - 1e-15)))
     return float(r[order[min(at, len(r) - 1)]])

@@ -27,8 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.linalg import lstsq
-from scipy.linalg.lapack import dpstrf
+from scipy.linalg.lapack import dgelsy, dgeqrf, dormqr, dpstrf
 from scipy.optimize import nnls
 
 from marginsvm._typing import Array
@@ -49,6 +48,7 @@ PRODUCTS = 300  # largest number of conjugate gradient iterations
 TURNS = 3  # exchanges allowed without a decrease of the number of infeasible rows
 NEGATIVE = 1e-10  # u or z is infeasible below minus this, relative to the largest
 STIFF = 1e3  # penalty on F'u in nonnegative least squares
+BLOCK = 70  # columns that LAPACK works on together, and a few
 
 
 Solved = tuple[Array, Array, Array | None]  # u on a working set, f, and optionally w
@@ -78,9 +78,9 @@ def active_set(solution: Solution, start: Array | None) -> Iterator[None]:
         u, f, w = solved
         alpha = np.zeros(qp.shape)
         alpha.flat[work] = u
+        solution.dual(alpha, w)
         w = qp.rmatvec(alpha) if w is None else w
         S = qp.examples.scores(w)
-        solution.dual(alpha)
         solution.primal(w, f, S)
         yield
         if solution.ended:
@@ -148,7 +148,7 @@ def block_pivoting(
         except np.linalg.LinAlgError:
             return None
         y, of_F = solved[:, 0], solved[:, 1:]
-        f = np.linalg.lstsq(F[face].T @ of_F, F[face].T @ y - g, rcond=None)[0]
+        f = least_squares(F[face].T @ of_F, F[face].T @ y - g)
         u = np.zeros(len(H))
         u[face] = y - of_F @ f
         z = H @ u + F @ f - target
@@ -167,17 +167,18 @@ def nearest_point(rows: Rows, work: Array, F: Array) -> Solved | None:
     """Solution u, f, w of a hard margin on a few rows; NNLS avoids squares of small numbers."""
     qp, d = rows.qp, rows.qp.examples.d
     if d is not None and qp.k * d <= max(2 * len(work), 200):
-        few, at = np.unique(rows.example_of(work), return_inverse=True)
-        X = qp.examples.rows(few)
-        X = (X.toarray() if qp.examples.sparse else X)[at]
+        X = qp.examples.rows(rows.example_of(work))
+        X = X.toarray() if qp.examples.sparse else X
         A = (rows.of_scores(work)[:, :, None] * X[:, None, :]).reshape(len(work), -1)
     else:  # coordinates of which these are the inner products
         factor, order, rank, _ = dpstrf(qp.gram(work, work), lower=1)
         A = np.zeros((len(work), max(rank, 1)))
         A[order - 1] = np.tril(factor)[:, : A.shape[1]]
-    E = np.vstack([A.T, STIFF * F[:, :-1].T, np.ones(len(A))])
+    E = np.concatenate([A, STIFF * F[:, :-1], -F[:, -1:]], axis=1).T
+    wanted = np.zeros(len(E))
+    wanted[-1] = 1.0
     try:
-        u = nnls(E, np.append(np.zeros(len(E) - 1), 1.0))[0]
+        u = nnls(E, wanted)[0]
     except RuntimeError:  # too many iterations
         return None
     u, f, w = wolfe(A, F, qp.g, u / max(u.sum(), 1e-300))
@@ -193,11 +194,13 @@ def wolfe(A: Array, F: Array, g: Array, u: Array) -> tuple[Array, Array, Array]:
     some, f, w = u > 0.0, 0.0 * g, A.T @ u
     for _ in range(len(A)):
         S = np.flatnonzero(some)
-        Q, R = np.linalg.qr(F[S], mode="complete")
-        c = min(R.shape)
-        fixed = Q[:, :c] @ np.linalg.lstsq(R[:c].T, g, rcond=None)[0]
-        free = lstsq(A[S].T @ Q[:, c:], -(A[S].T @ fixed), lapack_driver="gelsy")[0]
-        v = fixed + Q[:, c:] @ free
+        A_S, x, c = A[S], np.zeros(len(S)), min(len(S), len(g))
+        Q, tau, *_ = dgeqrf(F[S])
+        R, lwork = np.triu(Q[:c]), BLOCK * A.shape[1]
+        rotated = dormqr("L", "T", Q, tau, A_S, lwork)[0]
+        x[:c] = least_squares(R.T, g)
+        x[c:] = least_squares(rotated[c:].T, -(x[:c] @ rotated[:c]))
+        v = dormqr("L", "N", Q, tau, x[:, None], lwork)[0][:, 0]
         down = v < -1e-14 * np.abs(v).max()
         if down.any():
             t = np.min(u[S][down] / (u[S][down] - v[down]))
@@ -210,9 +213,9 @@ def wolfe(A: Array, F: Array, g: Array, u: Array) -> tuple[Array, Array, Array]:
         if NOTHING**2 < float(w @ w) < THIN**2:
             # A'u cancels: equal margins on all rows with u > 0 determine more of its digits
             Q = np.linalg.qr(F[S, :-1], mode="complete")[0][:, F.shape[1] - 1 :]
-            v = lstsq(Q.T @ A[S], Q.sum(axis=0), lapack_driver="gelsy")[0]
+            v = least_squares(Q.T @ A_S, Q.sum(axis=0))
             w = v / max(float(v @ v), 1e-300)
-        f = np.linalg.lstsq(F[S], -(A[S] @ w), rcond=None)[0]
+        f = least_squares(R, -(rotated[:c] @ w))
         z, square = A @ w + F @ f, float(w @ w)
         z[S] = np.inf
         worst = int(z.argmin())
@@ -220,6 +223,14 @@ def wolfe(A: Array, F: Array, g: Array, u: Array) -> tuple[Array, Array, Array]:
             break
         some[worst] = True
     return u, f, w
+
+
+def least_squares(A: Array, b: Array) -> Array:
+    """The shortest x with the least ``|A x - b|``; by LAPACK, as these systems are small."""
+    m, n = A.shape
+    x, order = np.zeros((max(m, n), 1)), np.zeros((n, 1), np.int32)
+    x[:m, 0] = b
+    return x[:n, 0] if n == 0 else dgelsy(A, x, order, EPS * len(x), BLOCK * (n + 2))[1][:n, 0]
 
 
 def pivoting_by_products(solution: Solution, start: Array | None) -> Iterator[None]:

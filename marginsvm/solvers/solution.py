@@ -8,6 +8,7 @@ solver continues from where it is. It returns once ``solution.ended``, or where 
 
 from __future__ import annotations
 
+from math import isfinite, sqrt
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ class Solution:
         return self.gap_of(self.P, self.D)
 
     def gap_of(self, P: float, D: float) -> float:
-        return self.qp.gap(P, D) if np.isfinite(P) and np.isfinite(D) else 1.0
+        return self.qp.gap(P, D) if isfinite(P) and isfinite(D) else 1.0
 
     @property
     def nothing_separates(self) -> bool:
@@ -80,7 +81,7 @@ class Solution:
             square, size = float(qp.examples.inner(w, w)), float(np.abs(w).sum())
             if not NOTHING * size * size < square < np.inf:
                 return np.inf
-            length = float(np.sqrt(square))
+            length = sqrt(square)
             cost = qp.total * f[-1] if qp.hard else qp.primal(w, f, S) - 0.5 * square
             margin = -cost / length
             t = (margin if margin > 0.0 else 1.0) / length

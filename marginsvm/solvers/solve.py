@@ -70,7 +70,7 @@ def methods(qp: QuadraticProgram) -> list[Method]:
         return islice(dual_cd(solution, start), 1)
 
     examples, several, tube = qp.examples, qp.codes is not None, not qp.by_margins
-    n, d, rows = examples.n, examples.d, int(np.prod(qp.shape)) - several * examples.n
+    n, d, rows = examples.n, examples.d, qp.size - several * examples.n
     hinge = qp.cap is not None or bool(np.isfinite(qp.upper).all())
     hard, nu = qp.hard, bool(qp.level) and not qp.hard
     unknowns = rows if several else n  # of systems by the rows: the two rows of a tube share one
@@ -130,7 +130,7 @@ def refuse_what_cannot_fit(qp: QuadraticProgram) -> None:
     MemoryError
         With the sizes and advice.
     """
-    there, d, k, rows = installed(), qp.examples.d or 0, qp.k, int(np.prod(qp.shape))
+    there, d, k, rows = installed(), qp.examples.d or 0, qp.k, qp.size
     side = min(rows, k * d) if qp.level and not qp.hard else 0
     dense = rows * (k * d + 2) if qp.signs is not None else 0
     # a step of Newton's method: arrays over the rows, predictors; matrices of interior points

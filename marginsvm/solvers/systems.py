@@ -127,7 +127,7 @@ class Rows:
 
     def __init__(self, qp: QuadraticProgram) -> None:
         self.qp = qp
-        self.ids = np.arange(int(np.prod(qp.shape)))
+        self.ids = np.arange(qp.size)
         if qp.codes is not None:
             self.ids = np.flatnonzero(qp.codes[:, None] != np.arange(qp.k))
         self.at = self.example_of(self.ids)
