@@ -1,7 +1,5 @@
 """Outlier detection by the exact solver: the problem of OneClassSVM, its proofs and attributes."""
 
-import pickle
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -224,16 +222,3 @@ def test_a_false_offset_is_found(rng):
     assert "of the weight is below" in check_certificate(detector, X).reason
     detector.offset_ = np.nan
     assert "not a number" in check_certificate(detector, X).reason
-
-
-@pytest.mark.parametrize("params", [*KERNELS, {"kernel": "laplacian"}, {"kernel": rbf_kernel}])
-def test_to_sklearn(params, rng):
-    X, new = cloud(rng), cloud(rng)
-    detector = MaxMarginOutlierDetector(nu=0.2, **params).fit(X)
-    model = detector.to_sklearn()
-    assert isinstance(model, OneClassSVM)
-    assert model.nu == 0.2
-    for found in (model, pickle.loads(pickle.dumps(model))):
-        for name in ("decision_function", "score_samples", "predict"):
-            expected = getattr(detector, name)(new)
-            np.testing.assert_allclose(getattr(found, name)(new), expected, atol=1e-9)

@@ -87,21 +87,6 @@ def test_separable_data_is_never_called_inseparable(of, fit_intercept, rng):
             confirmed(clf, given, y, exact=exact)
 
 
-@pytest.mark.parametrize("k", [2, 3])
-def test_the_margin_is_between_half_of_that_of_x_and_that(k, rng):
-    """In units of the longest example; without an intercept, it is at least that of X."""
-    for name, X, y in [*data_sets(rng), ("random", *separable(rng, k=k, margin=0.05))]:
-        s = np.linalg.norm(X, axis=1).max()
-        for fit_intercept in (True, False):
-            of_x = best_margin(X, y, fit_intercept=fit_intercept)
-            rows = normalized_rows(X, fit_intercept=fit_intercept)
-            rho = best_margin(rows, y, fit_intercept=False) * s
-            if fit_intercept:
-                assert 0.5 * of_x * (1 - 1e-6) <= rho <= of_x * (1 + 1e-6), name
-            else:
-                assert of_x <= rho * (1 + 1e-6) + 1e-9 * s, name
-
-
 @each_normalizing
 @pytest.mark.parametrize("kernel", ["linear", "poly"])
 @pytest.mark.parametrize("fit_intercept", [False, True])

@@ -11,7 +11,6 @@ from scipy.special import softmax
 from sklearn.model_selection import GridSearchCV
 
 from marginsvm import KernelPerceptron, NormalizedKernelPerceptron, OptimisticPerceptron
-from marginsvm.problem.responses import Euclidean
 
 
 @pytest.mark.parametrize(
@@ -102,29 +101,6 @@ def test_regrets_of_hanashiro(n, rng):
         assert gained - data.margins(W).min() <= np.log(len(A)) - 0.5 * moved + 1e-9
         used = max(used, regret / bound)
     within(used, 1.0, "share of Theorem 1's bound")
-
-
-@pytest.mark.parametrize("falling", [True, False])
-def test_theorem_2_with_a_euclidean_regulariser(falling, rng):
-    """|p|^2 / 2 is 1/n-strongly convex in the 1-norm; eta_t = 1 / (n sqrt(t)) or 1 / n."""
-    data, _, gamma = known(*chain(rng))
-    n = data.n_rows
-    p = np.full(n, 1.0 / n)
-    last, total, W = data.combine(p), data.zeros(), data.zeros()
-    gained = moved = used = 0.0
-    for t in range(1, int((1 + 2 * n) / (2 * gamma)) + 20):
-        eta, before = 1 / (n * np.sqrt(t)) if falling else 1 / n, p
-        w = total + last
-        # the package's mu / 2 sum((q - p)^2 / prior) has prior 1 / n
-        last = data.respond(w, 1 / (n * eta), Euclidean(before)).vector
-        p, total, W = last.coef, total + last, W + w
-        gained += p @ data.margins(w)
-        moved += np.abs(p - before).sum() ** 2 / (2 * n * eta)
-        regret = gained - data.margins(W).min()
-        assert regret <= 1 / eta - moved + 1e-9
-        used = max(used, (regret + moved) * eta)
-    within(used, 1.0, "share of Theorem 2's bound")
-    assert data.margins(W).min() > 0
 
 
 @pytest.mark.parametrize("n", [16, 100])

@@ -2,7 +2,6 @@
 
 from itertools import combinations, product
 
-import pytest
 from helpers.battery import slow
 from helpers.pairwise import pairwise
 
@@ -21,18 +20,3 @@ def test_every_two_values_meet():
     assert all(3 in case.values or False in case.values for case in mark if case.marks)
     assert len(mark) < 12
     assert len({case.id for case in mark}) == len(mark)
-
-
-@pairwise(name=["one", "two"])
-def test_a_single_name(name):
-    assert name in ("one", "two")
-
-
-@pairwise(number=[1, 2], word=["one", "two"], indirect=["number"])
-def test_fixtures(number, word):
-    assert number in (10, 20)
-
-
-@pytest.fixture
-def number(request):
-    return 10 * request.param

@@ -123,33 +123,6 @@ def test_a_step_that_changes_nothing_ends_a_fit():
     assert (outcome.status, outcome.progress.n_iter) == ("certified", 1)
 
 
-WEIGHTS = np.array([1.0, 2.0])
-
-
-def of(C=1.0, nu=None, weights=WEIGHTS, loss="squared_hinge"):
-    rows = make_rows(np.array([1, 0]), 2, balanced=False, weights=weights)
-    data = LinearAdapter(np.eye(2), rows, C)
-    data = data if nu is None else data.with_share(nu)
-    return data.with_hinge_loss() if loss == "hinge" else data
-
-
-def test_another_problem_is_told_from_the_same():
-    problems = [
-        of(),
-        of(C=2.0),
-        of(C=np.inf, nu=0.5),
-        of(C=np.inf, nu=0.6),
-        of(C=np.inf),
-        of(loss="hinge"),
-        of(weights=WEIGHTS[::-1]),
-        of(weights=None),
-    ]
-    for i, first in enumerate(problems):
-        progress = play(SCRIPT, first, Stopping("rounds", max_iter=1)).progress
-        for j, second in enumerate(problems):
-            assert progress.is_of(second) == (i == j)
-
-
 def confirmed(lower, upper, *, separates=True, refuted=False):
     return SimpleNamespace(lower=lower, upper=upper, separates=separates, refuted=refuted)
 

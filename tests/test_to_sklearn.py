@@ -7,20 +7,33 @@ import pytest
 import scipy.sparse as sp
 from helpers.battery import each
 from helpers.estimators import fit, make, overlapping, separable
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.svm import SVC, LinearSVC, LinearSVR
+from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR, OneClassSVM
 
-from marginsvm import DualLpRegressor, MaxMarginClassifier, MomentumMarginClassifier
+from marginsvm import (
+    DualLpRegressor,
+    MaxMarginClassifier,
+    MaxMarginOutlierDetector,
+    MaxMarginRegressor,
+    MomentumMarginClassifier,
+)
 
 
 def are_equal(model, estimator, X):
     """Decision values to 1e-9 of their size, and predictions; also after pickling."""
-    expected = estimator.decision_function(X)
-    for found in (model, pickle.loads(pickle.dumps(model))):
-        values = found.decision_function(X)
-        assert values.shape == expected.shape
-        np.testing.assert_allclose(values, expected, rtol=0, atol=1e-9 * np.abs(expected).max())
-        np.testing.assert_array_equal(found.predict(X), estimator.predict(X))
+    for name in ("decision_function", "score_samples", "predict"):
+        if not hasattr(estimator, name):
+            continue
+        expected = getattr(estimator, name)(X)
+        for found in (model, pickle.loads(pickle.dumps(model))):
+            values = getattr(found, name)(X)
+            assert values.shape == expected.shape
+            if name == "predict" and hasattr(estimator, "decision_function"):
+                np.testing.assert_array_equal(values, expected)
+                continue
+            atol = 1e-9 * np.abs(expected).max()
+            np.testing.assert_allclose(values, expected, rtol=0, atol=atol)
 
 
 @each
@@ -49,19 +62,27 @@ KERNELS = [
     {"kernel": "laplacian"},
     {"kernel": squares},
 ]
+MODELS = {
+    "hinge": (MaxMarginClassifier(C=0.7, loss="hinge", max_iter=50), SVC),
+    "squared hinge": (MaxMarginClassifier(C=0.7, max_iter=50), SVC),
+    "tube": (MaxMarginRegressor(max_iter=50), SVR),
+    "one class": (MaxMarginOutlierDetector(nu=0.2), OneClassSVM),
+}
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
 @pytest.mark.parametrize("params", KERNELS)
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-def test_kernel_classifiers(loss, params, form, rng):
+@pytest.mark.parametrize(("model", "kind"), MODELS.values(), ids=MODELS)
+def test_kernels(model, kind, params, form, rng):
     X, y = overlapping(rng, n=80)
-    labels = np.array(["yes", "no"])[y]
-    clf = fit(MaxMarginClassifier(C=0.7, loss=loss, max_iter=50, **params), form(X), labels)
-    model = clf.to_sklearn()
-    assert isinstance(model, SVC)
-    are_equal(model, clf, form(rng.standard_normal((30, 3))))
-    assert model.n_support_.sum() == len(clf.support_)
+    X += 3.0 * (kind is OneClassSVM)  # else cubes have no margin
+    y = {SVC: np.array(["yes", "no"])[y], SVR: X[:, 0] + y}.get(kind)
+    ours = fit(clone(model).set_params(**params), form(X), *([] if y is None else [y]))
+    theirs = ours.to_sklearn()
+    assert isinstance(theirs, kind)
+    are_equal(theirs, ours, form(rng.standard_normal((30, 3)) + X.mean(axis=0)))
+    assert theirs.n_support_.sum() == len(ours.support_)
+    assert theirs.get_params().get("nu", 0.5) == getattr(ours, "nu", 0.5) or kind is not OneClassSVM
 
 
 @pytest.mark.parametrize("C", [np.inf, 1.0])
@@ -89,12 +110,14 @@ def test_it_is_the_predictor_that_svc_finds(rng):
     np.testing.assert_array_equal(ours.support_vectors_, theirs.support_vectors_)
 
 
-def test_regressors(rng):
-    X = rng.standard_normal((20, 4))
+def test_linear_regressors_and_detectors(rng):
+    X = rng.standard_normal((20, 4)) + 2.0
     reg = fit(DualLpRegressor(C=1.0, epsilon=0.1, random_state=0), X, X[:, 0] + 1.0)
-    model = reg.to_sklearn()
-    assert isinstance(model, LinearSVR)
-    np.testing.assert_allclose(model.predict(X), reg.predict(X), rtol=1e-12)
+    assert isinstance(reg.to_sklearn(), LinearSVR)
+    detector = fit(MaxMarginOutlierDetector(kernel="linear", nu=0.2), X)
+    assert isinstance(detector.to_sklearn(), OneClassSVM)
+    for model in (reg, detector):
+        are_equal(model.to_sklearn(), model, rng.standard_normal((20, 4)))
     several = fit(DualLpRegressor(C=1.0, random_state=0), X, X[:, :2])
     with pytest.raises(ValueError, match="one output"):
         several.to_sklearn()

@@ -245,10 +245,6 @@ def test_choices_of_the_cost_within_pipelines_and_searches(cancer, plots):
     assert all(one[-1].scores_.shape == (3, 3) for one in outer["estimator"])
 
 
-def test_raw_measurements_are_certified(cancer):
-    assert MaxMarginClassifier(C=7.58).fit(*cancer).status_ == "certified"
-
-
 @pytest.mark.callbacks
 def test_callbacks_of_searches_see_each_round(cancer):
     from sklearn.callback import ScoringMonitor

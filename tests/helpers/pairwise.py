@@ -12,13 +12,11 @@ import pytest
 ParameterSet = type(pytest.param())
 
 
-def pairwise(*, indirect=(), **values):
+def pairwise(**values):
     """A mark like several of ``parametrize``, one for each name, but with fewer cases.
 
     Parameters
     ----------
-    indirect : sequence of str
-        Names that are of fixtures.
     **values : sequence or dict
         The values of a parameter; of a dict, the keys are their names in the report. Every two
         that are not marked slow meet in a case that is not slow.
@@ -32,7 +30,7 @@ def pairwise(*, indirect=(), **values):
         )
         for row in _rows(columns)
     ]
-    return pytest.mark.parametrize(list(values), cases, indirect=list(indirect))
+    return pytest.mark.parametrize(list(values), cases)
 
 
 def _named(values):
