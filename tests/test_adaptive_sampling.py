@@ -121,9 +121,8 @@ def test_draws_follow_the_softmax(k, balanced, weighted, rng):
     q = responses.softmax(data.rows, margins.reshape(data.rows.shape)).q
     draws = Draws(data)
     weights, _ = draws.respond(state.w, state.offsets)
-    np.testing.assert_allclose(
-        weights[1], data.rows.group_sum(q) if balanced else by_group(data, q)
-    )
+    groups = data.rows.group_sum(q) if balanced else by_group(data, q)
+    np.testing.assert_allclose(weights[1], groups)
     for grid in (np.repeat((np.arange(20_000) + 0.5) / 20_000, 1 + k).reshape(-1, 1 + k),
                  rng.random((20_000, 1 + k))):  # fmt: skip
         counts = np.zeros(q.shape)

@@ -16,9 +16,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.battery import each, each_and_toy, in_blocks, over_with, slow
+from helpers.battery import each, each_and_toy, in_blocks, slow, some_slow
 from helpers.estimators import ESTIMATORS, fit, make, overlapping, parameters, separable
 from helpers.oracle import best_margin_of
+from helpers.pairwise import pairwise
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
@@ -83,11 +84,8 @@ def problems(draw):
         X = X * draw(st.sampled_from(SCALES))
     X = draw(containers(np.where(np.isfinite(X), X, 1e300)))
     weights = st.lists(st.sampled_from([0, 1, 2, 0.1, 1e-3, 50.0]), min_size=n, max_size=n)
-    return (
-        X,
-        draw(st.sampled_from([y, y - 3, np.array(list("abcdef"))[y]])),
-        draw(st.none() | weights),
-    )
+    labels = draw(st.sampled_from([y, y - 3, np.array(list("abcdef"))[y]]))
+    return X, labels, draw(st.none() | weights)
 
 
 KERNELS = ["rbf", "poly", "sigmoid", "laplacian", "cosine", "precomputed"]
@@ -232,7 +230,7 @@ def test_attack(cls, request):
 WITH_KERNELS = [cls for cls in ESTIMATORS if "kernel" in parameters(cls)]
 
 
-@over_with(ESTIMATORS, scale=[1e-300, 1e300, 1e-316])
+@pairwise(cls=some_slow(ESTIMATORS), scale=[1e-300, 1e300, 1e-316])
 def test_squares_that_overflow_or_vanish_are_refused(cls, scale, rng):
     X, y = separable(rng)
     params = {"fit_intercept": False, "normalize": False, "max_iter": 5}
@@ -249,10 +247,9 @@ def test_the_largest_and_smallest_numbers_that_work(cls, rng):
         once = fit(make(cls, **params), X, y)
         for scale in (2.0**-500, 2.0**500):
             estimator, unit = fit(make(cls, **params), X * scale, y), 1.0 if divided else scale
-            np.testing.assert_allclose(estimator.margin_, once.margin_ * unit, rtol=1e-9)
-            np.testing.assert_allclose(
-                estimator.margin_bound_, once.margin_bound_ * unit, rtol=1e-9
-            )
+            for name in ("margin_", "margin_bound_"):
+                expected = getattr(once, name) * unit
+                np.testing.assert_allclose(getattr(estimator, name), expected, rtol=1e-9)
 
 
 def test_rows_of_all_lengths_are_normalised():
@@ -292,7 +289,7 @@ def test_kernel_values_that_overflow_are_refused(kernel, rng):
             assert np.isfinite(estimator.decision_function(X)).all()
 
 
-@over_with(WITH_KERNELS, kernel=["rbf", "poly", "laplacian"])
+@pairwise(cls=some_slow(WITH_KERNELS), kernel=["rbf", "poly", "laplacian"])
 def test_examples_that_are_all_the_same_to_a_kernel(cls, kernel, rng):
     X, y = np.repeat(rng.standard_normal((1, 60)), 80, axis=0), rng.integers(0, 2, 80)
     clf = fit(make(cls, kernel=kernel, max_iter=60), X, y)  # about their mean, K is rounding
@@ -353,7 +350,7 @@ def test_a_diverging_fit_says_so(rng):
             fit(MomentumMarginClassifier(**params), *data)
 
 
-@over_with(ESTIMATORS, value=[1e-8, 1.0, 1e12, 1e-150])
+@pairwise(cls=some_slow(ESTIMATORS), value=[1e-8, 1.0, 1e12, 1e-150])
 def test_examples_that_are_all_the_same_cannot_be_separated(cls, value):
     X, y = np.full((6, 1), value), np.arange(6) % 2
     estimator = fit(make(cls, max_iter=50), X, y)

@@ -24,11 +24,7 @@ _threads _rounding _compiling
 _show_versions
 _typing _version verify_alone
 """
-LEVEL = {
-    f"marginsvm.{room}": level
-    for level, line in enumerate(ROOMS.split("\n"))
-    for room in line.split()
-}
+LEVEL = {f"marginsvm.{r}": i for i, rooms in enumerate(ROOMS.split("\n")) for r in rooms.split()}
 WINDOWS = {"marginsvm"}  # it only passes names on
 
 

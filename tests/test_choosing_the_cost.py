@@ -41,10 +41,8 @@ def uneven(rng, n=90, d=3, k=2):
 
 def changed(clf, X, y, cv, scoring=None, **params):
     """By how many examples the scores of the first folds are off those of single fits."""
-    found = [
-        cross_val_score(MaxMarginClassifier(C=C, **params), X, y, cv=cv, scoring=scoring)
-        for C in clf.Cs_
-    ]
+    single = [MaxMarginClassifier(C=C, **params) for C in clf.Cs_]
+    found = [cross_val_score(alone, X, y, cv=cv, scoring=scoring) for alone in single]
     return np.abs(clf.scores_ - np.transpose(found)) * len(cv[0][1])
 
 

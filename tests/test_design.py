@@ -24,9 +24,7 @@ each_form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def plain(X, mean, constant, radius):
     """The design written out."""
     A = np.asarray(X, np.float64) - (0.0 if mean is None else mean)
-    return (
-        np.column_stack([A, np.full(len(A), constant)])[:, : A.shape[1] + (constant != 0)] / radius
-    )
+    return np.column_stack([A, np.full((len(A), int(constant != 0)), constant)]) / radius
 
 
 @each_form
@@ -75,9 +73,8 @@ def test_a_far_mean_costs_no_digits(form, rng):
     design = Design.of(form(exact), mean=mean_of(form(exact)))
     A = exact - design.centre
     np.testing.assert_allclose(design.scores(np.eye(3)), A, rtol=1e-12, atol=1e-15)
-    np.testing.assert_allclose(
-        design.gram(np.arange(50), np.arange(50)), A @ A.T, rtol=1e-9, atol=1e-18
-    )
+    every = np.arange(50)
+    np.testing.assert_allclose(design.gram(every, every), A @ A.T, rtol=1e-9, atol=1e-18)
     np.testing.assert_allclose(design.squared_norms, (A * A).sum(axis=1), rtol=1e-12)
 
 
@@ -90,9 +87,8 @@ def test_blocks_in_threads_give_the_sums_of_the_whole(rng):
     assert all(found)
     np.testing.assert_allclose(design.scores(A[:2]), A @ A[:2].T, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(design.combine(y), y.T @ A, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(
-        design.second_moments(y[:, 0])[:-1, :-1], (A.T * y[:, 0]) @ A, atol=1e-9
-    )
+    H = design.second_moments(y[:, 0])
+    np.testing.assert_allclose(H[:-1, :-1], (A.T * y[:, 0]) @ A, atol=1e-9)
 
 
 @each_form
@@ -127,7 +123,7 @@ def test_a_gram_matrix_is_that_of_its_kernel(form, metric, rng):
     if metric == "given":
         gram = Gram(None, K, constant=2.0, radius=3.0)
     elif metric == "callable":
-        gram = Gram(lambda A, B: rbf_of(A, B), X, constant=2.0, radius=3.0)
+        gram = Gram(rbf_of, X, constant=2.0, radius=3.0)
     else:
         gram = Gram(kernel, form(X), constant=2.0, radius=3.0, dtype=np.float64)
     tol = {"rtol": 1e-5, "atol": 1e-5} if "float32" in str(gram.diagonal.dtype) else {"atol": 1e-9}
@@ -143,9 +139,8 @@ def test_a_gram_matrix_is_that_of_its_kernel(form, metric, rng):
     np.testing.assert_allclose(gram.gram(i, j), K[np.ix_(i, j)], **tol)
     np.testing.assert_allclose(gram.columns(i), K[i], **tol)
     np.testing.assert_allclose(gram.squared_norms, np.diagonal(K), **tol)
-    np.testing.assert_allclose(
-        gram.take(i).gram(np.arange(3), np.arange(3)), K[np.ix_(i, i)], **tol
-    )
+    few = np.arange(3)
+    np.testing.assert_allclose(gram.take(i).gram(few, few), K[np.ix_(i, i)], **tol)
     np.testing.assert_allclose(gram.single_values(i) + 4.0, 9.0 * K[i], rtol=1e-4, atol=1e-4)
     gram.keep_columns(size=40 * 8 * 6 / 2**20, batch=2)
     cache = gram.kept

@@ -277,9 +277,8 @@ def test_theorem_1_for_the_average(p, kind, rng):
 
 def check_eq_5(dual, constant, seeds, chances=None):
     epochs = int(2 * constant / (dual.n * dual.top))  # by then the bound is half of the first gap
-    paths = [
-        [dual.gap(alpha) for alpha in path] for path in ascents(dual.data, epochs, seeds, chances)
-    ]
+    found = ascents(dual.data, epochs, seeds, chances)
+    paths = [[dual.gap(alpha) for alpha in path] for path in found]
     on_average(paths, constant / (dual.n * np.arange(1, epochs + 1)) + 1e-6 * dual.top)
 
 
@@ -317,10 +316,8 @@ def test_draws_by_curvature_are_the_estimators(rng):
     np.testing.assert_allclose(drawn / 1e5, np.sqrt(L) / np.sqrt(L).sum(), atol=0.01)
     plain = {"accelerated": False, "restart": False, "shrinking": False, "random_state": 0}
     params = {"fit_intercept": False, "tol": 1e-2, "max_iter": 100_000, **plain}
-    epochs = {
-        way: DualLpPerceptron(sampling=way, **params).fit(X, y).n_iter_
-        for way in ("uniform", "curvature")
-    }
+    ways = "uniform", "curvature"
+    epochs = {way: DualLpPerceptron(sampling=way, **params).fit(X, y).n_iter_ for way in ways}
     print(f"epochs to a gap of 1e-2: {epochs}")
     assert epochs["curvature"] < 0.5 * epochs["uniform"]
 

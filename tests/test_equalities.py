@@ -8,7 +8,7 @@ import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.battery import WITH_THE_TOY, each_and_toy, is_quick, over_with, slow, some_slow
+from helpers.battery import WITH_THE_TOY, each_and_toy, is_quick, slow, some_slow
 from helpers.estimators import (
     ENDLESS,
     confirmed,
@@ -125,7 +125,7 @@ def test_weighted_examples_are_copies_in_any_order(cls, C, rng):
     ends(weighted, fit(clone(estimator), np.repeat(X, weight, axis=0), np.repeat(y, weight)))
 
 
-@over_with(WITH_KERNELS, form=[np.asarray, sp.csr_array])
+@pairwise(cls=some_slow(WITH_KERNELS), form=[np.asarray, sp.csr_array])
 def test_integer_weights_are_copies_for_gamma_too(cls, form, rng):
     X, y = overlapping(rng)
     weight = rng.integers(0, 4, len(y))

@@ -141,17 +141,10 @@ def test_false_claims_are_refused(name, exact, rng):
     weight = rng.integers(1, 4, len(X)).astype(float)
     model = certified(given(name, kernel="linear"), X, y, weight, exact=exact)
     far = 1e-9 if exact else 1e-4
-    if is_regressor(model):
-        bounds = [
-            ("objective", -far, "objective_ is"),
-            ("objective_bound", far, "objective_bound_ is"),
-        ]
-    else:
-        bounds = [
-            ("margin", far, "predictor's margin"),
-            ("margin_bound", -far, "the weights prove"),
-        ]
-    for bound, off, words in bounds:
+    norms = {"objective": "objective_ is", "objective_bound": "objective_bound_ is"}
+    margins = {"margin_bound": "the weights prove", "margin": "predictor's margin"}
+    bounds = norms if is_regressor(model) else margins  # too small, and too large
+    for (bound, words), off in zip(bounds.items(), (-far, far), strict=True):
         false = {bound: getattr(model.certificate_, bound) * (1.0 + off)}
         refused(model, words, X, y, weight, exact=exact, **false)
     q = model.certificate_.weights.toarray()

@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.battery import over_with, slow
+from helpers.battery import slow, some_slow
 from helpers.claiming import claim
 from helpers.estimators import BY_PASSES, ESTIMATORS, IN_MEMORY, fit, make, separable
 from helpers.pairwise import pairwise
@@ -243,7 +243,7 @@ def test_a_round_is_one_pass(cls, k):
     assert passes[1] - passes[0] == 20
 
 
-@over_with(ESTIMATORS, kind=[np.uint8, slow(np.int32), np.float16])
+@pairwise(cls=some_slow(ESTIMATORS), kind=[np.uint8, slow(np.int32), np.float16])
 def test_memory_maps_of_other_numbers_are_not_copied_whole(cls, kind, rng, tmp_path, monkeypatch):
     """They are converted a few rows at a time, where the algorithm can read blocks."""
     monkeypatch.setattr(inputs, "CONVERTED_BYTES", 8 * 5 * 7)  # seven rows
@@ -252,13 +252,10 @@ def test_memory_maps_of_other_numbers_are_not_copied_whole(cls, kind, rng, tmp_p
     np.save(tmp_path / "X.npy", X.astype(kind))
     X_mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     weight = rng.integers(0, 3, len(y))
-    model, expected = (
-        fit(make(cls, max_iter=30), data, y, sample_weight=weight) for data in (X_mapped, X)
-    )
+    model, expected = (fit(make(cls, max_iter=30), Z, y, weight) for Z in (X_mapped, X))
     same_fit(model, expected)
-    assert_allclose(
-        model.decision_function(X_mapped), expected.decision_function(X), rtol=1e-9, atol=1e-9
-    )
+    scores = model.decision_function(X_mapped), expected.decision_function(X)
+    assert_allclose(*scores, rtol=1e-9, atol=1e-9)
     assert check_certificate(model, X_mapped, y, sample_weight=weight)
 
 
@@ -319,9 +316,8 @@ def test_exponents_may_rise_by_thousands(rng):
     """From one part of a pass to the next and within one; sums so far then count for nothing."""
     X, y = many(rng)
     order = np.argsort(-X[:, 0] - X[:, 1])
-    memory, blocks = in_memory_and_in_halves(
-        X[order], y[order], step=1e4, momentum=None, max_iter=2
-    )
+    params = {"step": 1e4, "momentum": None, "max_iter": 2}
+    memory, blocks = in_memory_and_in_halves(X[order], y[order], **params)
     assert np.isfinite(memory.coef_).all()
     scale = np.abs(memory.coef_).max()
     assert_allclose(blocks.coef_, memory.coef_, rtol=0, atol=1e-7 * scale)

@@ -116,11 +116,7 @@ def false_bounds(estimator, X, y):
         excess = {"bound": (proved, estimator.margin_bound_)}
         if estimator.margin_ > 0.0:
             excess["margin"] = (estimator.margin_, reached)
-    return {
-        name: float(high / low - 1)
-        for name, (high, low) in excess.items()
-        if high > low * (1 + ROUNDING)
-    }
+    return {k: float(a / b - 1) for k, (a, b) in excess.items() if a > b * (1 + ROUNDING)}
 
 
 @needs_more_digits

@@ -8,8 +8,9 @@ import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.battery import WITH_THE_TOY, each, over_with, slow
+from helpers.battery import WITH_THE_TOY, each, slow, some_slow
 from helpers.estimators import ENDLESS, ESTIMATORS, fit, make, overlapping, parameters, separable
+from helpers.pairwise import pairwise
 from sklearn.base import clone
 from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
 
@@ -93,7 +94,7 @@ def assert_equal_models(model, other, X, y):
     assert difference.count_nonzero() == 0
 
 
-@over_with(WITH_THE_TOY, copied=[by_pickle, slow(by_joblib), slow(by_skops)])
+@pairwise(cls=some_slow(WITH_THE_TOY), copied=[by_pickle, slow(by_joblib), slow(by_skops)])
 def test_round_trips(cls, copied, rng):
     for params, X, y in problems(cls, rng):
         unfitted = copied(make(cls, max_iter=8, **params, **ENDLESS))
@@ -105,7 +106,7 @@ def test_round_trips(cls, copied, rng):
         assert not hasattr(clone(copied(model)), "certificate_")
 
 
-@over_with(ESTIMATORS, copied=[by_pickle, slow(by_joblib), slow(by_skops)])
+@pairwise(cls=some_slow(ESTIMATORS), copied=[by_pickle, slow(by_joblib), slow(by_skops)])
 def test_round_trips_of_fits_to_be_gone_on_with(cls, copied, rng):
     for kernel in ("linear", *(("rbf",) if "kernel" in parameters(cls) else ())):
         X, y = overlapping(rng, k=3)

@@ -7,10 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from helpers.battery import each, over_with, slow
+from helpers.battery import each, slow, some_slow
 from helpers.claiming import refused
 from helpers.estimators import ESTIMATORS, MORE_DIGITS, fit, make, parameters, separable
 from helpers.hostile import hostile_problem, truthful
+from helpers.pairwise import pairwise
 from helpers.rational import is_separable
 from helpers.separation_cases import proved
 from hypothesis import HealthCheck, given, settings
@@ -45,7 +46,7 @@ COLUMNS = {
 }
 
 
-@over_with(ESTIMATORS, column=COLUMNS)
+@pairwise(cls=some_slow(ESTIMATORS), column=COLUMNS)
 def test_a_column_in_large_units_is_no_proof(cls, column):
     X, y = iris(0, 1, column)
     clf = fit(make(cls, max_iter=200), X, y)
@@ -86,7 +87,7 @@ def test_separability_does_not_depend_on_units(classes, rng):
         assert check_certificate(clf, X * units, y, exact=True)
 
 
-@over_with(ESTIMATORS, unit=[2.0**-40, 2.0**40])
+@pairwise(cls=some_slow(ESTIMATORS), unit=[2.0**-40, 2.0**40])
 def test_one_unit_for_all_columns_scales_the_certificate(cls, unit):
     X, y = iris(0, 1)
     params = {"fit_intercept": False, "max_iter": 30}

@@ -7,7 +7,6 @@ import pytest
 from toy_algorithm import DualFista
 
 from helpers.estimators import ESTIMATORS
-from helpers.pairwise import ParameterSet
 
 # One of each kind: exact, by passes, by columns, coordinate by coordinate, with rows divided by
 # their norms; and the toy. They stand for all where it must be quick.
@@ -63,23 +62,6 @@ def over(classes):
     """Run a test over some estimators; those that are not one of a kind are marked slow."""
     ids = [cls.__name__ for cls in classes]
     return pytest.mark.parametrize("cls", some_slow(classes), ids=ids)
-
-
-def over_with(classes, **values):
-    """Run a test over estimators and values: those one of a kind meet all, others one in turn."""
-    ((name, column),) = values.items()
-    if not isinstance(column, dict):
-        column = {str(getattr(value, "__name__", i)): value for i, value in enumerate(column)}
-    pairs = []
-    for i, cls in enumerate(classes):
-        for j, (key, value) in enumerate(column.items()):
-            if is_quick(cls) or j == i % len(column):
-                given = value if isinstance(value, ParameterSet) else pytest.param(value)
-                marks = [*given.marks, *([] if is_quick(cls) else [pytest.mark.slow])]
-                pairs.append(
-                    pytest.param(cls, *given.values, marks=marks, id=f"{cls.__name__}-{key}")
-                )
-    return pytest.mark.parametrize(("cls", name), pairs)
 
 
 each = over(ESTIMATORS)

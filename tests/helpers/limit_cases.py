@@ -135,9 +135,8 @@ def ordinal(X, lower, upper, k, ridge):
     def slope(w):
         u, v = high @ (begin + w), low @ (begin + w)
         gap = np.where(first | last, 0.0, 1 / (np.exp(u - v) - 1))
-        return high.T @ np.where(last, 0.0, expit(-u) + gap) - low.T @ np.where(
-            first, 0.0, expit(v) + gap
-        )
+        up, down = np.where(last, 0.0, expit(-u) + gap), np.where(first, 0.0, expit(v) + gap)
+        return high.T @ up - low.T @ down
 
     return begin + maximum(slope, len(begin), ridge)
 
@@ -154,11 +153,8 @@ def of_categories(seed):
     y = np.where((group == 3) & (seed % 3 > 0), 0, y)
     report = check_separability(X, y, family="ordinal")
     rows, lower, upper, columns = remainder = report.remainder(X)
-    rest, places = (
-        (X[rows][:, columns], lower[rows], upper[rows], k),
-        np.arange(k - 1 + len(columns)),
-    )
-    places[k - 1 :] = k - 1 + columns
+    rest = X[rows][:, columns], lower[rows], upper[rows], k
+    places = np.append(np.arange(k - 1), k - 1 + columns)
     return case(report, remainder, ordinal, (X, y, y, k), rest, places)
 
 
