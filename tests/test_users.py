@@ -122,7 +122,7 @@ def test_metadata_routing(cls, rng):
 @pytest.mark.callbacks
 @each_and_toy
 def test_callbacks_stop_a_fit(cls, rng):
-    X, y = overlapping(rng)
+    X, y = overlapping(rng, n=300)
     callback, seen = AtRound(3, lambda: seen.append(callback.found[2].score(X, y)) is None), []
     estimator = make(cls, C=1.0, **ENDLESS).set_callbacks(callback).fit(X, y)
     assert estimator.status_ == "stopped"

@@ -138,17 +138,18 @@ def block_pivoting(
     FF' is added to G, which is then positive definite on affinely independent rows. Since F'u = g,
     this only shifts f by g.
     """
-    H = G + F @ F.T
+    H, right = G + F @ F.T, np.column_stack([target, F])
     np.einsum("ii->i", H)[...] += ridge
     fewest, left = len(H) + 1, TURNS
     while left >= 0:
         face = np.flatnonzero(passive)
         try:
-            solved = Factor(H[np.ix_(face, face)]).columns(np.column_stack([target, F])[face])
+            solved = Factor(H[face[:, None], face]).columns(right[face])
         except np.linalg.LinAlgError:
             return None
         y, of_F = solved[:, 0], solved[:, 1:]
-        f = least_squares(F[face].T @ of_F, F[face].T @ y - g)
+        sums = F[face].T
+        f = least_squares(sums @ of_F, sums @ y - g)
         u = np.zeros(len(H))
         u[face] = y - of_F @ f
         z = H @ u + F @ f - target
