@@ -297,27 +297,6 @@ def test_bounds_without_their_allowances_are_caught(loss, mutant, monkeypatch):
     assert not (holds and fits.single.any())
 
 
-@pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize(("loss", "d"), [("squared", 5), *((loss, 40) for loss in LOSSES)])
-def test_methods_agree(loss, d, intercept):
-    """Pivoting, by the features and by the rows, finds what interior points find."""
-    X, y = problems(3, n=20, d=d)
-    y = np.broadcast_to(2.0 * y - 1.0, X.shape[:2])
-    price = {"hard": {}, "squared": {"ridge": 0.25}, "hinge": {"upper": 0.5}}[loss]
-    price = {name: np.full(y.shape, value) for name, value in price.items()}
-    w, f, alpha, solved = pivoted(X, y, **price, intercept=intercept)
-    v, g, _, found = stacked(X, y, **price, intercept=intercept, tol=1e-12)
-    assert solved.all()
-    assert found.all()
-    if loss == "hard":  # a game: the smallest margin is its level
-        v, g = v / g[:, -1:], g / g[:, -1:]
-    np.testing.assert_allclose(w, v, atol=1e-5)
-    if intercept:
-        np.testing.assert_allclose(f[:, 0], g[:, 0], atol=1e-5)
-    # each is the other's proof, at full precision
-    np.testing.assert_allclose(((y * alpha)[:, None] @ X)[:, 0], w, atol=1e-12)
-
-
 @pytest.mark.parametrize("C", [1e-3, 1.0, 100.0])
 def test_classes_that_overlap_are_fitted_together(C):
     rng = np.random.default_rng(0)

@@ -412,28 +412,6 @@ def test_what_a_predictor_is_made_of(k, n, fit_intercept, C, rng):
         assert np.linalg.norm(clf.dual_coef_ @ X[clf.support_] - coef) <= apart
 
 
-@pairwise(
-    C=[0.05, 20.0, 1e5],
-    k=[2, 4],
-    fit_intercept=[True, False],
-    kind=["plain", "duplicates", "one-hot", "weights"],
-)
-def test_squared_slack(C, k, fit_intercept, kind, rng):
-    """With some examples twice, columns that depend on each other, or weights."""
-    (X, y), weight = classes(k, k=k), None
-    if kind == "duplicates":
-        X, y = np.vstack([X, X[::2]]), np.append(y, y[::2])
-    if kind == "one-hot":
-        X = np.column_stack([X, np.eye(3)[rng.integers(0, 3, len(X))], X[:, 0] - 2.0 * X[:, 1]])
-    if kind == "weights":
-        weight = rng.integers(1, 5, len(X)).astype(float)
-    clf = MaxMarginClassifier(C=C, fit_intercept=fit_intercept, tol=1e-8)
-    certified(clf, X, y, weight)
-    best = best_margin(X, y, fit_intercept=fit_intercept, C=C, sample_weight=weight)
-    assert clf.margin_ <= best * (1 + 1e-9)
-    assert clf.margin_bound_ >= best * (1 - 1e-9)
-
-
 # Forms of data, memory, and fits that go on.
 
 

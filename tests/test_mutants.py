@@ -299,10 +299,8 @@ def uniform(seed, t, active, n, sampling, curvature=None):
 
 MUTANTS = {
     "test_momentum": {
-        "test_theorem_3_1_where_it_is_tight": [NoMomentum, HalfSteps],
-        "test_theorem_3_1_and_5_1": [NoMomentum],
+        "test_theorem_3_1_and_5_1": [NoMomentum, HalfSteps],
         "test_a_quarter_of_the_best_margin": [NoMomentum],
-        "test_upper_bound_of_theorem_3_1_on_overlapping_data": [QuarterSteps],
         "test_lemma_3_4_for_other_steps": [HeavyBall],
         "test_lemmas_of_ji": [NotSmooth],
         "test_section_1_gradient_descent_takes_exponentially_many_rounds": [AlwaysNormalized],
@@ -317,7 +315,7 @@ MUTANTS = {
     "test_optimistic": {
         "test_regrets_of_hanashiro": [NoOptimism],
         "test_rounds_on_the_data_of_section_3": [NoOptimism],
-        "test_hanashiro_theorem_3_where_it_takes_rounds": [LearnerThatStays],
+        "test_hanashiro_theorem_3": [LearnerThatStays],
     },
     "test_accelerated": {
         "test_the_margin_converges_without_a_logarithm": [NoWeights],
@@ -330,9 +328,7 @@ MUTANTS = {
         "test_theorem_9_where_nothing_separates": [OneLook],
     },
     "test_smoothed": {
-        "test_lemmas_4_and_5_and_theorem_1": [SmoothedAnEighth],
-        "test_theorem_1_where_it_takes_rounds": [Smoothed8, WeightsThatStay],
-        "test_a_proof_that_nothing_separates_after_so_many_rounds": [WeightsThatStay],
+        "test_lemmas_4_and_5_and_theorem_1": [SmoothedAnEighth, Smoothed8, WeightsThatStay],
         "test_theorem_4_where_the_classes_are_separable": [InnerRoundsThatStay],
         "test_theorem_4_where_they_are_not": [ShortOuterRounds],
         "test_lemmas_7_and_9_and_theorem_4_with_the_margin": [InnerRoundsThatBeginAnew],
