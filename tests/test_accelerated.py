@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.estimators import fit, overlapping, separable
+from helpers.estimators import certified, confirmed, fit, overlapping, separable
 from helpers.games import flat, game, known, optimum, rounds, theta, written_out
 from helpers.hard import chain, contradicted, corner, each_hard, lopsided, small, within
 from helpers.oracle import best_margin, best_margin_in_norm
@@ -356,12 +356,9 @@ def test_plays_are_certified_from_blocks_and_with_kernels(play, k, rng):
     """All that goes by passes; a round of mirror-prox has two best responses."""
     X, y = lopsided(rng, k=k, gamma=0.5)
     params = {"play": play, "tol": 0.1, "max_iter": 2000}
-    whole = AcceleratedPerceptron(**params).fit(X, y)
-    assert whole.status_ == "certified"
-    assert check_certificate(whole, X, y)
+    whole = certified(AcceleratedPerceptron(**params), X, y)
     halves = [(X[:20], y[:20]), (X[20:], y[20:])]
     assert AcceleratedPerceptron(**params).fit_blocks(halves).n_iter_ == whole.n_iter_
-    soft = fit(AcceleratedPerceptron(kernel="rbf", C=1.0, **params), X, y)
-    assert check_certificate(soft, X, y)
+    confirmed(fit(AcceleratedPerceptron(kernel="rbf", C=1.0, **params), X, y), X, y)
     with pytest.raises(ValueError, match='take play="optimistic"'):
         AcceleratedPerceptron(play=play, p=1.5).fit(X, y)

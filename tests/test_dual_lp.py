@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.battery import slow
-from helpers.estimators import fit, overlapping, separable
+from helpers.estimators import certified, fit, overlapping, separable
 from helpers.games import flat, game, optimum, rounds, theta, written_out
 from helpers.hard import each_hard, lopsided, small, within
 from helpers.oracle import best_margin_of, explicit_rows
@@ -485,13 +485,9 @@ def test_fits_end_where_coordinates_take_thousands_of_epochs(p, rng):
     X = rng.standard_normal((80, 30)) * np.logspace(0, -3, 30)
     score = X @ rng.standard_normal(30)
     params = {"p": p, "random_state": 0, "max_iter": 500, "tol": 1e-6}
-    clf = fit(DualLpPerceptron(**params), X, score > 0)
-    assert clf.status_ == "certified"
-    assert check_certificate(clf, X, score > 0, exact=True)
+    clf = certified(DualLpPerceptron(**params), X, score > 0, exact=True)
     assert fit(clf.set_params(restart=False), X, score > 0).status_ == "max_iter"
-    reg = fit(DualLpRegressor(epsilon=0.01, **params), X, score)
-    assert reg.status_ == "certified"
-    assert check_certificate(reg, X, score, exact=True)
+    reg = certified(DualLpRegressor(epsilon=0.01, **params), X, score, exact=True)
     assert fit(reg.set_params(restart=False), X, score).status_ == "max_iter"
 
 
@@ -509,8 +505,7 @@ WAYS = [
 def test_all_ways_find_the_best_margin(how, k, fit_intercept, rng):
     X, y = separable(rng, n=80, d=15, k=k)
     params = {"tol": 1e-4, "random_state": 0, "max_iter": 50_000, "fit_intercept": fit_intercept}
-    clf = DualLpPerceptron(**params, **how).fit(X, y)
-    assert clf.status_ == "certified"
+    clf = certified(DualLpPerceptron(**params, **how), X, y)
     best = best_margin_of(clf, X, y)
     assert clf.margin_ <= best * (1 + 1e-6)
     assert best <= clf.margin_bound_ * (1 + 1e-6)
@@ -535,8 +530,7 @@ def test_p_near_1_finds_the_l1_margin(rng):
     X, y = separable(rng, n=20, d=300)
     A, d = explicit_rows(X, y)[0], X.shape[1]
     best = 1 / linprog(np.ones(2 * d), A_ub=-np.c_[A, -A], b_ub=-np.ones(len(A))).fun
-    clf = fit(DualLpPerceptron(p=1.002, fit_intercept=False, random_state=0), X, y)
-    assert clf.status_ == "certified"
+    clf = certified(DualLpPerceptron(p=1.002, fit_intercept=False, random_state=0), X, y)
     size = np.abs(clf.coef_.ravel())
     assert 0.99 * best <= (A @ clf.coef_.ravel()).min() / size.sum() <= best * (1 + 1e-9)
     assert np.searchsorted(np.cumsum(np.sort(size)[::-1]), 0.99 * size.sum()) < len(A)
@@ -554,11 +548,8 @@ def test_the_sparse_norm_separates_the_papers_data_within_100_epochs(seed):
 )
 def test_certificates_of_other_norms(k, C, p, fit_intercept, sparse, rng):
     X, y = separable(rng, k=k, d=8)
-    X = sp.csr_array(X) if sparse else X
     clf = DualLpPerceptron(p=p, C=C, fit_intercept=fit_intercept, random_state=0)
-    clf.fit(X, y)
-    assert clf.status_ == "certified"
-    assert check_certificate(clf, X, y)
+    certified(clf, sp.csr_array(X) if sparse else X, y)
 
 
 @pytest.mark.parametrize("cls", [DualLpPerceptron, LpPerceptron, PrimalMirrorDescent])
