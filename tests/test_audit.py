@@ -30,11 +30,6 @@ def holds(judged):
     return {claim.name: claim.holds for claim in judged.claims}
 
 
-def two_irises():
-    X, y = load_iris(return_X_y=True)
-    return X[:100], y[:100]
-
-
 def cost(model, X, y, weight, norm):
     """The objective spelled out, of two classes."""
     missing = np.maximum(0.0, 1.0 - np.where(y == 1, 1, -1) * model.decision_function(X))
@@ -160,7 +155,7 @@ def test_a_fit_of_ours_falls_short_by_its_gap(rng):
 
 
 def test_other_losses_are_judged_by_their_margins(rng):
-    X, y = two_irises()
+    X, y = (table[:100] for table in load_iris(return_X_y=True))
     for model in (LogisticRegression(), Perceptron(), LinearSVC(penalty="l1", C=100.0)):
         judged = only(model.fit(X, y), X, y)
         assert judged.objective is None

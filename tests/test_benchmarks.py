@@ -1,12 +1,12 @@
 """The benchmark scripts that have no data of their own to wait for."""
 
 import runpy
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.fresh import python
 
 BENCHMARKS = Path(__file__).parent.parent / "examples" / "benchmarks"
 
@@ -15,8 +15,7 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="re
 
 @pytest.mark.slow
 def test_a_problem_of_the_stress_run_ends_and_checks():
-    command = [sys.executable, str(BENCHMARKS / "stress.py"), "--only", "5"]
-    said = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout
+    said = python(BENCHMARKS / "stress.py", "--only", "5", timeout=300)
     assert "ended: 1 of 1; certificates that hold: 1 of 1" in said
     assert "memory within the rule: 1 of 1" in said
 

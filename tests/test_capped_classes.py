@@ -7,6 +7,7 @@ from helpers.battery import slow
 from helpers.claiming import refused
 from helpers.estimators import certified, confirmed, fit
 from helpers.games import imbalance, worst_mean
+from helpers.oracle import explicit_rows
 from helpers.pairwise import pairwise
 from scipy.optimize import minimize
 from scipy.special import xlogy
@@ -39,11 +40,9 @@ def worst_values(clf, X, y):
 
 def best_mean(X, y, caps, balanced):
     """The least norm of weighted rows, no example above its cap, by SLSQP: it shares no code."""
-    pairs = [(i, j) for i in range(len(y)) for j in range(y.max() + 1) if j != y[i]]
-    B = np.array([np.eye(y.max() + 1)[y[i]] - np.eye(y.max() + 1)[j] for i, j in pairs])
-    A = np.array([np.outer(b, X[i]).ravel() for b, (i, _) in zip(B, pairs, strict=True)])
+    A, B, unit = explicit_rows(X, y)
     ones = np.column_stack([np.ones(len(B)), B[:, :-1] if balanced else B[:, :0]])
-    of_example = np.eye(len(y))[[i for i, _ in pairs]]
+    of_example = np.repeat(np.eye(len(y)), y.max(), axis=0)
     conditions = [
         {"type": "eq", "fun": lambda q: q @ ones - np.eye(1, ones.shape[1])[0]},
         {"type": "ineq", "fun": lambda q: caps - q @ of_example},
@@ -59,7 +58,7 @@ def best_mean(X, y, caps, balanced):
     found = minimize(
         objective, start, (), "SLSQP", True, bounds=bounds, constraints=conditions, options=options
     )
-    return float(np.linalg.norm(found.x @ A))
+    return float(np.linalg.norm(found.x @ A)) * unit
 
 
 @pairwise(

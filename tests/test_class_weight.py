@@ -17,9 +17,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 DICT = {"a": 3.0, "c": 0.25}  # b, which it does not name, has the weight 1
 
 
-def uneven(rng, k=3, make_data=overlapping):
+def uneven(rng, k=3):
     """Classes of different sizes with text for labels, and weights of which some are 0."""
-    X, y = make_data(rng, n=90, k=k)
+    X, y = overlapping(rng, n=90, k=k)
     kept = rng.random(90) < np.array([0.9, 0.5, 0.3])[y]
     X, y = X[kept], np.array(["a", "b", "c"])[y[kept]]
     return X, y, rng.integers(0, 4, len(y)).astype(float)

@@ -2,14 +2,13 @@
 
 import os
 import pickle
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
+from textwrap import dedent
 
 import numpy as np
 import pytest
 from helpers.estimators import fit, separable
+from helpers.fresh import python
 
 import marginsvm
 from marginsvm import DualLpPerceptron, LpPerceptron, PrimalMirrorDescent
@@ -19,17 +18,7 @@ from marginsvm.problem.rows import make_rows
 
 
 def run(code, **environment):
-    """Run code in a new process; NUMBA_CACHE_DIR only if it is given."""
-    environ = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"} | environment
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=environ,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split()
+    return python("-c", dedent(code), **environment).split()
 
 
 @pytest.mark.slow

@@ -4,14 +4,13 @@ import gc
 import os
 import pickle
 import signal
-import subprocess
-import sys
 from functools import partial
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.estimators import IN_MEMORY, AtRound, make
+from helpers.fresh import python
 from helpers.pairwise import pairwise
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_blobs
@@ -330,5 +329,4 @@ def test_without_dask_the_package_works_and_says_what_is_missing():
         "try:\n    import marginsvm.dask\n"
         "except ImportError as error:\n    print(error)"
     )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "pip install 'marginsvm[dask]'" in out.stdout
+    assert "pip install 'marginsvm[dask]'" in python("-c", code)

@@ -6,8 +6,6 @@ import io
 import os
 import re
 import shutil
-import subprocess
-import sys
 from contextlib import redirect_stdout
 from dataclasses import fields as dataclass_fields
 from dataclasses import is_dataclass
@@ -27,6 +25,7 @@ from helpers.estimators import (
     sections_of,
     separable,
 )
+from helpers.fresh import python
 from sklearn.base import BaseEstimator
 
 import marginsvm
@@ -68,16 +67,8 @@ def test_the_toy_works_in_the_package(tmp_path):
     window = window.replace("__all__ = [\n", '__all__ = [\n    "DualFista",\n')
     (package / "__init__.py").write_text(window)
     path = os.pathsep.join(str(folder) for folder in (tmp_path, ROOT / "tests", DOCS))
-    said = subprocess.run(
-        [sys.executable, "-c", IN_THE_PACKAGE],
-        env=os.environ | {"PYTHONPATH": path},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert said.returncode == 0, said.stderr
-    status, *asked = said.stdout.splitlines()
+    said = python("-c", IN_THE_PACKAGE, cwd=tmp_path, PYTHONPATH=path)
+    status, *asked = said.splitlines()
     assert status == "certified"
     docstring, reference, papers = (line for line in asked if "DualFista" in line)
     assert "no example that runs" in docstring
@@ -107,23 +98,16 @@ def names(entries):  # several may share an entry
     return [name.strip(" *") for entry in entries for name in entry.name.split(",")]
 
 
-def methods(cls):
-    """Public methods that the package wrote, for users to call."""
-    for name, member in inspect.getmembers(cls, callable):
-        if name.startswith("_") or name in HOOKS:
-            continue
-        member = inspect.unwrap(member)
-        if (member.__module__ or "").startswith("marginsvm"):
-            yield f"{cls.__name__}.{name}", member
-
-
 def functions():
-    """Functions and methods of the public names."""
+    """Functions of the public names, and methods that the package wrote for users to call."""
     for name, value in sorted(PUBLIC.items()):
         if inspect.isfunction(value):
             yield name, value
         elif value is not marginsvm.KernelMatrixAdapter:  # its methods say it in one line
-            yield from methods(value)
+            for method, member in inspect.getmembers(value, callable):
+                hidden, member = method[0] == "_" or method in HOOKS, inspect.unwrap(member)
+                if not hidden and (member.__module__ or "").startswith("marginsvm"):
+                    yield f"{name}.{method}", member
 
 
 def wrong_with(name):

@@ -8,7 +8,7 @@ import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.battery import WITH_THE_TOY, each_and_toy, is_quick, slow, some_slow
+from helpers.battery import WITH_THE_TOY, each_and_toy, slow, some_slow
 from helpers.estimators import (
     ENDLESS,
     confirmed,
@@ -63,22 +63,18 @@ def test_containers(cls, k, C, fit_intercept, rng, tmp_path):
         assert_same(dense, again, X=X, rounds=not exact)
 
 
-# Kernels of the rows as given; and of rows divided by their norms, where that can be asked for.
-GIVEN = {f"{cls.__name__}-as given": (cls, False) for cls in WITH_KERNELS if is_quick(cls)}
-SLOWLY = {
-    f"{cls.__name__}-{'divided' if normalize else 'as given'}": slow((cls, normalize))
-    for cls in WITH_KERNELS
-    for normalize in (False, True)
-    if ("normalize" in parameters(cls) if normalize else not is_quick(cls))
-}
-
-
-@pairwise(of=GIVEN | SLOWLY, k=[2, slow(3)], C=[np.inf, 2.0], fit_intercept=[True, False])
-def test_linear_kernels(of, k, C, fit_intercept, rng):
-    cls, normalize = of
+@pairwise(
+    cls=some_slow(WITH_KERNELS),
+    normalize=[False, slow(True)],
+    k=[2, slow(3)],
+    C=[np.inf, 2.0],
+    fit_intercept=[True, False],
+)
+def test_linear_kernels(cls, normalize, k, C, fit_intercept, rng):
+    """Of the rows as given; and divided by their norms, where that can be asked for."""
     X, y = separable(rng, k=k)
     K = X @ X.T
-    if normalize:
+    if normalize and "normalize" in parameters(cls):
         K = K / np.sqrt(np.outer(np.diagonal(K), np.diagonal(K)))
         if fit_intercept:  # the constant is the largest norm, which is 1 where K is all there is
             X = X / np.linalg.norm(X, axis=1)[:, None]

@@ -5,8 +5,6 @@ MARGINSVM_FAULTS multiplies the number of faults, for a long run.
 
 import os
 import signal
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 
@@ -15,6 +13,7 @@ import numpy as np
 import pytest
 from helpers.battery import each
 from helpers.estimators import ENDLESS, AtRound, bits, everything, fit, make, overlapping, quiet
+from helpers.fresh import python
 
 from marginsvm import DualLpRegressor, MomentumMarginClassifier, check_certificate
 
@@ -23,15 +22,9 @@ MANY = int(os.environ.get("MARGINSVM_FAULTS", "1"))
 
 
 def run(script, *args):
-    """The last word that a Python process prints which runs one of the programs in ``helpers``."""
-    command = [sys.executable, "-m", f"helpers.{script}", *map(str, args)]
-    # Dask and joblib limit the threads of all that this process starts from then on
-    env = {name: v for name, v in os.environ.items() if not name.endswith("_NUM_THREADS")}
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=300 * MANY, check=False, env=env, cwd=HERE
-    )
-    assert done.returncode == 0, done.stderr
-    return int(done.stdout.split()[-1])
+    """The last word that one of the programs in ``helpers`` prints."""
+    printed = python("-m", f"helpers.{script}", *args, cwd=HERE, timeout=300 * MANY)
+    return int(printed.split()[-1])
 
 
 @pytest.mark.slow

@@ -1,7 +1,5 @@
 """Users' lives, for every estimator."""
 
-import subprocess
-import sys
 import warnings
 from functools import partial
 
@@ -13,6 +11,7 @@ import scipy.sparse as sp
 import sklearn
 from helpers.battery import each, each_and_toy
 from helpers.estimators import ENDLESS, AtRound, fit, make, overlapping, quiet, separable
+from helpers.fresh import python
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
@@ -158,8 +157,7 @@ def test_import_is_light():
         "marginsvm.MaxMarginClassifier().fit([[0.0], [1.0]], [0, 1]);"
         "print(sorted(heavy | {'torch', 'cupy', 'array_api_strict'} & set(sys.modules)))"
     )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    seconds, heavy = out.stdout.splitlines()
+    seconds, heavy = python("-c", code).splitlines()
     assert heavy == "[]"
     assert float(seconds) > 0  # printed for the eye; timings are not asserted
 
@@ -178,8 +176,7 @@ def test_before_scikit_learn_1_9_fits_are_the_same_and_callbacks_are_refused():
         "try:\n    Classifier().set_callbacks(print)\n"
         "except ImportError as error:\n    print(error)"
     )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    certificate, warned, refused = out.stdout.splitlines()
+    certificate, warned, refused = python("-c", code).splitlines()
     X, y = load_iris(return_X_y=True)
     assert certificate == str(MaxMarginClassifier().fit(X[:100], y[:100]).certificate_)
     assert warned == "['<string>']"
