@@ -36,7 +36,6 @@ def examples(n=24, d=40, seed=0, gap=1.0):
 
 
 def layouts():
-    """Name, arguments and options of fit_many, and X and y of each problem."""
     X, y = examples()
     rng = np.random.default_rng(1)
     cols = [rng.choice(40, size, replace=False) for size in (30, 35, 30)]
@@ -232,7 +231,6 @@ def problems(seed, n=9, d=4, n_problems=8, offset=0.0, unit=1.0):
 
 
 def off_by(solver, noise, seed):
-    """The solver, with solutions that are off by a relative error."""
     rng = np.random.default_rng(seed)
 
     def solved(*args, **options):

@@ -58,7 +58,6 @@ def problem(kind, seed, k):
 
 
 def is_separable(X, y, fit_intercept):
-    """Whether a linear program finds a predictor."""
     A, T, _ = explicit_rows(X - fit_intercept * X.mean(axis=0), y)
     M = np.hstack([A / (np.abs(A).max() or 1.0), T[:, : T.shape[1] * fit_intercept]])
     return linprog(np.zeros(M.shape[1]), -M, -np.ones(len(M)), bounds=(None, None)).status == 0
@@ -101,7 +100,6 @@ DELICATE = {"musk1", "sonar", "mushrooms"}  # libsvm stops short of their margin
 
 
 def real_set(z, *pair):
-    """Examples, of a pair of classes or of all."""
     if "indptr" in z:
         X = sp.csr_matrix((z["data"], z["indices"], z["indptr"]), shape=tuple(z["shape"]))
         return X.astype(float), z["y"]

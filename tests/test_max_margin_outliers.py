@@ -176,7 +176,6 @@ def test_equal_examples(nu):
 
 
 def hostile(seed):
-    """Examples of any shape, unit, offset and weight, and parameters."""
     rng = np.random.default_rng(seed)
     X, kind = random_examples(rng, [1, 2, 3, 10, 30, 200], [1, 2, 5, 20, 300])
     (n, d), unit = X.shape, 10.0 ** rng.integers(-8, 13)

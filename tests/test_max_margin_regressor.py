@@ -175,7 +175,6 @@ each_tube = pytest.mark.parametrize("tube", TUBES, ids=["hinge", "squared", "sha
 @pytest.mark.parametrize("kernel", ["linear", "precomputed"])
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_outputs_are_problems_of_their_own(rng, tube, kernel, fit_intercept):
-    """In units of their own, and with weights of examples."""
     X = rng.standard_normal((25, 3))
     Y = (X @ rng.standard_normal((3, 3)) + rng.standard_normal((25, 3))) * [1.0, 1e3, 1e-2]
     weight, Z = rng.integers(0, 3, 25), X if kernel == "linear" else gram(X)
@@ -245,7 +244,6 @@ def test_kernels_that_are_no_inner_products_are_refused(params, words):
 
 
 def test_kernels_known_to_be_inner_products_need_no_eigenvalues(rng, monkeypatch):
-    """They took half of the time of a small fit."""
     monkeypatch.setattr(np.linalg, "eigvalsh", lambda K: pytest.fail("eigenvalues are computed"))
     for params in ({"kernel": "rbf"}, {"kernel": "poly", "coef0": 1.0}):
         assert fit(MaxMarginRegressor(**params), *waves(rng, n=40)).status_ == "certified"
@@ -312,7 +310,6 @@ def test_hard_data(data, estimator, ends, exact):
 
 
 def hostile(seed, share=False):
-    """Examples of any shape, unit and offset, and parameters; of tubes of a width or a share."""
     rng = np.random.default_rng(seed)
     X, kind = random_examples(rng, [1, 2, 3, 10, 30], [1, 2, 5, 20])
     n, d = X.shape

@@ -11,6 +11,8 @@ from helpers.oracle import best_margin
 from helpers.pairwise import pairwise
 from scipy.optimize import minimize, nnls
 from scipy.special import expit, logsumexp
+from sklearn.datasets import load_digits
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
 from marginsvm import (
     GrowthSchedule,
@@ -18,6 +20,7 @@ from marginsvm import (
     MomentumMarginClassifier,
     NesterovSchedule,
     PowerSchedule,
+    check_certificate,
 )
 from marginsvm.papers.momentum import LOSSES
 from marginsvm.problem.adapter import LinearAdapter
@@ -378,7 +381,6 @@ def test_nesterovs_margin_converges_without_a_logarithm(kind, balanced, rng):
 
 
 def shortfalls(estimator, data, gamma, n):
-    """What the margins of the rounds' predictors fall short by, relative to the best."""
     measured = (state.measured for state in rounds(estimator, data, n) if state.t > 1)
     return np.array([1.0 - m.min_margin / data.norm(m.vector) / gamma for m in measured])
 
@@ -400,3 +402,14 @@ def test_progressive_rescaling_is_exponentially_fast_where_support_vectors_span(
     stuck = shortfalls(growth, data, gamma, 300)
     assert stuck[-1] > 100 * short[-1]
     np.testing.assert_allclose(stuck[200:], stuck[-1], rtol=0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", sorted(set(PAIRWISE_KERNEL_FUNCTIONS) - {"sigmoid"}))
+@pytest.mark.parametrize(("dtype", "rtol"), [(np.float64, 1e-7), (np.float32, 1e-5)])
+def test_every_kernel_of_scikit_learn(kernel, dtype, rtol):
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:200].astype(dtype) / 16, y[:200] % 3
+    clf = fit(MomentumMarginClassifier(kernel=kernel, max_iter=300), X, y)
+    assert clf.score(X, y) > 0.6
+    assert check_certificate(clf, X, y, rtol=rtol)

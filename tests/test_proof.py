@@ -95,7 +95,6 @@ def test_feasible_weights_are_and_stay(qp, rng):
 
 
 def test_free_unknowns_are_the_best(qp, rng):
-    """No others near them have a smaller primal value."""
     if qp.codes is not None and not qp.level:
         pytest.skip("intercepts of several classes are the solver's")
     w, f = some_predictor(qp, rng)

@@ -47,7 +47,6 @@ def data(seed, n=60, d=3, shift=0.6, share=0.4):
 
 
 def robust_margin(clf, X, y, nu):
-    """That of a linear predictor."""
     return worst_mean(y * clf.decision_function(X), nu) / np.linalg.norm(clf.coef_)
 
 
@@ -61,7 +60,6 @@ def rows_and_caps(y, nu, *, balanced=True, weights=None):
 
 
 def most(y):
-    """The largest nu: the smaller class has half of the weights."""
     return 2.0 * float(min(np.mean(y > 0), np.mean(y < 0)))
 
 

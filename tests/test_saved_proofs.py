@@ -14,7 +14,7 @@ import pytest
 import scipy.sparse as sp
 from helpers.battery import slow
 from helpers.estimators import DETECTORS, ESTIMATORS, REGRESSORS, fit, make, overlapping, separable
-from numpy.linalg import norm
+from helpers.oracle import least_value
 from numpy.testing import assert_allclose
 from scipy.optimize import linprog
 from sklearn.datasets import load_iris
@@ -37,33 +37,6 @@ from marginsvm.certificate.proof_files import lines_of, verify
 from marginsvm.verify import main
 
 # The least objective of the problem that a proof file states, by code that shares nothing with it.
-
-
-def least(H, c, G, h):
-    """Least ``x H x / 2 + c x`` where ``G x >= h``, by Mehrotra's method; nan if not found."""
-    scale = np.abs(G).max(axis=1)
-    G, h = G / scale[:, None], h / scale
-    if linprog(np.zeros(len(c)), -G, -h, bounds=(None, None)).status == 2:
-        return np.inf
-    x, s, z = np.zeros(len(c)), np.ones(len(h)), np.ones(len(h))
-    for _ in range(100):
-        dual, primal = H @ x + c - G.T @ z, G @ x - h - s
-        size, wrong = 1.0 + abs(0.5 * x @ H @ x + c @ x), max(norm(dual), norm(primal))
-        if (s @ z < 1e-11 * size and wrong < 1e-11 * size) or (z / s).max() > 1e20:
-            break
-        K = H + G.T @ ((z / s)[:, None] * G) + 1e-13 * np.eye(len(c))
-        target = np.zeros(len(h))
-        for corrects in (False, True):  # Newton's step to where s * z is the target
-            dx = np.linalg.lstsq(K, -dual - G.T @ ((z * (s + primal) - target) / s))[0]
-            ds = G @ dx + primal
-            dz = (target - z * ds) / s - z
-            a, b = (min(1.0, *(-v[dv < 0] / dv[dv < 0]), 1.0) for v, dv in ((s, ds), (z, dz)))
-            if not corrects:
-                shrinks = (s + a * ds) @ (z + b * dz) / (s @ z)
-                target = shrinks**3 * (s @ z) / len(h) - ds * dz
-        x, s, z = x + 0.995 * a * dx, s + 0.995 * a * ds, z + 0.995 * b * dz
-    known = s @ z < 1e-7 * size and wrong * (1.0 + norm(x) + norm(z)) < 1e-7 * size
-    return 0.5 * x @ H @ x + c @ x if known else np.nan
 
 
 def number(text):
@@ -106,18 +79,17 @@ class Stated:
         return rows.reshape(len(of), -1), of, np.ones(len(of))
 
     def objective(self, o=0):
-        """The least P."""
         A, of, low = self.rows(o)
         n, size, scores = len(self.m), A.shape[1], self.k if self.k > 2 else 1
         penalty = np.ones((scores, size // scores))
         penalty[:, -1] -= self.intercept
         H, zero = np.diag(penalty.ravel()), np.zeros(size)
         if self.slack == "none":
-            return least(H, zero, A, low)
+            return least_value(H, zero, -A, -low)
         if self.slack == "square":
             price = self.C * self.m[of] / (2 if self.k > 2 else 1)
             H = np.diag(np.append(penalty.ravel(), 2 * price))
-            return least(H, np.zeros(len(H)), np.hstack([A, np.eye(len(A))]), low)
+            return least_value(H, np.zeros(len(H)), -np.hstack([A, np.eye(len(A))]), -low)
         # slack of each example, and the width of a tube, or the height that a share reaches
         extra = 1 if self.nu else 0
         price = self.C * self.m  # 0 of a share
@@ -136,10 +108,9 @@ class Stated:
             G[-1, size : size + n] = -self.m / mass
             h[-1] = 1.0
         c = np.concatenate([zero, price, [self.nu * price.sum()] * extra])
-        return least(np.pad(H, (0, n + extra)), c, G, h)
+        return least_value(np.pad(H, (0, n + extra)), c, -G, -h)
 
     def fits(self, o=0):
-        """Whether some predictor needs no slack."""
         A, _, low = self.rows(o)
         return linprog(np.zeros(A.shape[1]), -A, -low, bounds=(None, None)).status == 0
 
@@ -233,7 +204,6 @@ def data_for(kind, rng, n, apart=2.0):
 
 
 def numbers(proof):
-    """The claims, as floats."""
     return [[number(x) for x in proof["claims"][name]] for name in ("reached", "bound")]
 
 
@@ -467,7 +437,6 @@ PLACES = ["weights", "claims"] * 2 + ["coef", "intercept_", "words", "example_we
 
 
 def changed(proof, draw):
-    """The proof with one of its numbers or words changed."""
     holder, at = copy.deepcopy(proof), draw.choice(PLACES)
     other = holder
     if at == "words":
@@ -492,7 +461,6 @@ def changed(proof, draw):
 
 
 def small_problems(saved):
-    """Proofs of each kind, and their data."""
     rng = np.random.default_rng(0)
     squares = np.round(8.0 * rng.standard_normal((8, 2)))
     for model, X, y in (

@@ -170,7 +170,6 @@ def test_a_copy_that_is_called_identified_is_refused():
 
 @pytest.fixture
 def separated(rng):
-    """Examples of which a feature separates some."""
     X, y = rng.standard_normal((60, 4)), np.arange(60) % 2
     X[:, 2] = np.where(y == 1, X[:, 2] > 1.0, 0.0)
     return X, y

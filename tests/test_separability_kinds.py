@@ -30,7 +30,6 @@ def konis(A):
 
 
 def groups(seed, n=60):
-    """Random groups, some of which have one outcome, and continuous features."""
     rng = np.random.default_rng(seed)
     levels = rng.integers(0, 12, n)
     X = np.column_stack([np.eye(12)[levels], rng.integers(-5, 6, (n, 2))])

@@ -23,7 +23,6 @@ def frame(rng):
 
 
 def quietly(work):
-    """A fit that does not converge says so in many ways."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return work()

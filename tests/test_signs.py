@@ -47,19 +47,16 @@ def problems(n_problems, seed=0, *, n=30):
 
 
 def targets(X, seed=0):
-    """Random ones, of predictors whose signs are any."""
     rng, (n, d) = np.random.default_rng(seed), X.shape
     return X / X.std(axis=0) @ rng.standard_normal(d) + 0.5 * rng.standard_normal(n) + 3.0
 
 
 def outcomes(model, rng, n=60):
-    """Examples, and labels or targets."""
     X, y = overlapping(rng, n=n)
     return X, targets(X) if is_regressor(model) else y
 
 
 def signed(model, signs, *data, exact=False):
-    """A certified fit of a copy of the model."""
     return certified(clone(model).set_params(monotonic_cst=signs), *data, exact=exact)
 
 

@@ -1,6 +1,8 @@
 """The exact optimum of small problems, by code that shares nothing with the package."""
 
 import numpy as np
+import pytest
+import scipy.sparse as sp
 from scipy.optimize import linprog, minimize, nnls
 
 
@@ -90,3 +92,17 @@ def best_margin_in_norm(X, y, p):
     lines = {"type": "ineq", "fun": lambda v: A @ v - 1.0, "jac": lambda v: A}
     least = minimize(power, begin, jac=True, constraints=lines, options={"ftol": 1e-12})
     return float(least.fun ** (-1.0 / p))
+
+
+def least_value(P, q, A, b, equalities=0):
+    """Least ``x P x / 2 + q x`` where ``A x <= b``, the first rows equal; nan if not found."""
+    clarabel = pytest.importorskip("clarabel", reason="pip install marginsvm[test-all]")
+    settings, cones = clarabel.DefaultSettings(), [clarabel.NonnegativeConeT(len(b) - equalities)]
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-10
+    cones = [clarabel.ZeroConeT(equalities), *cones]
+    found = clarabel.DefaultSolver(
+        sp.csc_matrix(P), q, sp.csc_matrix(A), b, cones, settings
+    ).solve()
+    values = {"Solved": found.obj_val, "AlmostSolved": found.obj_val, "PrimalInfeasible": np.inf}
+    return values.get(str(found.status), np.nan)
