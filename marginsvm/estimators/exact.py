@@ -243,8 +243,8 @@ def play_exactly(
     progress = begin(algorithm, problem) if resume is None else resume.copy()
     known, done = progress.confirmed, progress.n_iter
     status = stopping.confirmed(problem, progress, known) if known else None
-    if status is not None or done >= stopping.max_iter:
-        return Outcome(status or "max_iter", progress)
+    if status is not None or progress.settled or done >= stopping.max_iter:
+        return Outcome(status or ("stalled" if progress.settled else "max_iter"), progress)
     programs, begun = programs_of(problem), time.perf_counter() - progress.seconds
     points, values = list(progress.state), [(np.inf, 0.0)] * len(programs)
     for part, qp in enumerate(programs):
@@ -282,13 +282,13 @@ def play_exactly(
         points[part] = Point(now.w, now.f, now.alpha)
         if status is not None:
             return Outcome(status, progress)
-    progress.state, progress.settled = tuple(points), True
+    at_the_end = progress.n_iter >= stopping.max_iter
+    progress.state, progress.settled = tuple(points), not at_the_end
     progress.confirmed = algorithm.confirmed(problem, progress)
     status, rounds = stopping.confirmed(problem, progress, progress.confirmed), progress.history
     if status is None:
         gaps = [line.upper - line.lower for line in rounds[-1 - IDLE :]]
         idle = len(rounds) > IDLE and gaps[-1] > 0.99 * gaps[0]
-        at_the_end = progress.n_iter >= stopping.max_iter
         status = "max_iter" if at_the_end and not idle else "stalled"
     return Outcome(status, progress)
 
