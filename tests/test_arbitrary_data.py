@@ -17,7 +17,15 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.battery import each, each_and_toy, in_blocks, slow, some_slow
-from helpers.estimators import ESTIMATORS, fit, make, overlapping, parameters, separable
+from helpers.estimators import (
+    ESTIMATORS,
+    fit,
+    make,
+    needs_more_digits,
+    overlapping,
+    parameters,
+    separable,
+)
 from helpers.oracle import best_margin_of
 from helpers.pairwise import pairwise
 from hypothesis import HealthCheck, given, note, settings
@@ -125,6 +133,8 @@ CHOICES = {
 def options(cls):
     """Random parameters of an estimator, what they are named drawn from its signature."""
     named = {name: CHOICES[name] for name in parameters(cls) if name in CHOICES}
+    if cls is MaxMarginClassifier:
+        named["loss"] = ["squared_hinge", "hinge"]
     if "schedule" in named:
         named |= {name: ["schedule", *named[name]] for name in ("step", "momentum")}
     return st.fixed_dictionaries({name: st.sampled_from(some) for name, some in named.items()})
@@ -192,7 +202,8 @@ def inspect(estimator, X, y, weight):
     if getattr(estimator, "kernel", "linear") in ("linear", "precomputed"):
         check = check_certificate(estimator, X, y, weight, exact=True)
         assert check, f"exactly, {check.reason}, excess {check.excess}"
-    if hasattr(estimator, "coef_") and getattr(estimator, "p", 2.0) == 2.0 and weight is None:
+    euclidean = hasattr(estimator, "coef_") and getattr(estimator, "p", 2.0) == 2.0
+    if euclidean and weight is None and getattr(estimator, "loss", "") != "hinge":
         Z = dense(X)
         best, scale = best_margin_of(estimator, Z, y), claim.radius + np.abs(Z).max()
         assert claim.margin <= best + 1e-6 * scale
@@ -384,9 +395,12 @@ SCRIPT = Path(__file__).parent.parent / "examples" / "benchmarks" / "hostile_fit
 HOSTILE = runpy.run_path(str(SCRIPT))
 
 
-def fitted(seed):
-    """A fit, and its data; None where the problem is refused."""
+def fitted(seed, **params):
+    """A fit, and its data; None where the problem is refused, or has no such parameters."""
     estimator, X, y, weight = HOSTILE["problem"](seed)
+    if not set(params) <= set(estimator.get_params()):
+        return None
+    estimator.set_params(**params)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -401,6 +415,19 @@ def test_bounds_hold_in_rationals(seeds):
     for seed in seeds:
         if found := fitted(seed):
             assert not HOSTILE["wrong"](*found), seed
+
+
+@needs_more_digits
+@in_blocks(2000, size=100)
+def test_bounds_hold_of_the_gaussian_kernel_itself(seeds):
+    """Of its values by differences of the examples, in extended precision."""
+    statuses = []
+    for seed in seeds:
+        gamma = ["scale", "auto", 0.01, 1.0, 30.0][seed % 5]
+        if found := fitted(seed, kernel="rbf", gamma=gamma):
+            assert not HOSTILE["wrong"](*found), seed
+            statuses.append(found[0].status_)
+    assert statuses.count("certified") > 0.5 * len(statuses) > 0.3 * len(seeds)
 
 
 @pytest.mark.parametrize("seeds", [range(60), slow(range(60, 100)), slow(range(10_000, 11_000))])

@@ -166,3 +166,14 @@ def test_distances_have_no_more_than_their_error(spread, offset, form, rng):
             assert np.abs(found - true).max() <= gram.error <= 2 * COARSE
         values = gram.kernel(form(X[:5]), form(X))
         np.testing.assert_allclose(values, true[:5], rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("kernel", [Kernel("rbf", 0.5), Kernel("poly", 0.5, 3, 1.0)])
+def test_values_in_float32_have_the_error_that_is_allowed_for(kernel, rng):
+    X, every = rng.standard_normal((200, 5)).astype(np.float32), np.arange(200)
+    gram, Z = Gram(kernel, X), X.astype(np.float64)
+    true = (0.5 * (Z @ Z.T) + 1.0) ** 3 if kernel.metric == "poly" else rbf(X, 0.5)
+    size = np.sqrt(np.multiply.outer(np.diagonal(true), np.diagonal(true)))
+    off = (np.abs(gram.values(every) - true) / size).max()
+    assert gram.values(every).dtype == np.float32
+    assert gram.error < off <= gram.rounding  # what is kept is rounded
