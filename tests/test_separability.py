@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 from helpers.battery import each, slow, some_slow
 from helpers.claiming import refused
-from helpers.estimators import ESTIMATORS, MORE_DIGITS, fit, make, parameters, separable
+from helpers.estimators import ESTIMATORS, MORE_DIGITS, certified, fit, make, parameters, separable
 from helpers.hostile import hostile_problem, truthful
 from helpers.pairwise import pairwise
 from helpers.rational import is_separable
@@ -80,11 +80,10 @@ def test_separability_does_not_depend_on_units(classes, rng):
     X, y = iris(*classes)
     for _ in range(20):
         units = 2.0 ** rng.integers(-40, 41, X.shape[1])
-        clf = fit(MaxMarginClassifier(), X * units, y)
+        ends = "certified" if classes == (0, 1) else "no_margin"
+        clf = certified(MaxMarginClassifier(), X * units, y, ends=(ends,), exact=True)
         # rounding may hide that no predictor separates: it never looks like one that does
         assert (clf.separable_ is True) == (classes == (0, 1)), units
-        assert clf.status_ == ("certified" if classes == (0, 1) else "no_margin"), units
-        assert check_certificate(clf, X * units, y, exact=True)
 
 
 @pairwise(cls=some_slow(ESTIMATORS), unit=[2.0**-40, 2.0**40])
@@ -231,10 +230,9 @@ def inseparable(name):
 @pytest.mark.parametrize("name", ["mixed types", "dummies", "dummies, three classes"])
 def test_tables_and_dummies_are_no_obstacle(name):
     """One-hot columns sum to the intercept's: the rows of a proof are never of full rank."""
-    X, y = inseparable(name)
-    clf = fit(MaxMarginClassifier(), X, y)
+    data = inseparable(name)
+    clf = certified(MaxMarginClassifier(), *data, ends=("no_margin",), exact=True)
     assert clf.separable_ is False
-    assert check_certificate(clf, X, y, exact=True)
 
 
 KINDS = [(name, "linear") for name in ("iris", "noisy", "duplicates", "three classes")]
@@ -244,11 +242,10 @@ KINDS = [(name, "linear") for name in ("iris", "noisy", "duplicates", "three cla
 @pytest.mark.parametrize("fit_intercept", [True, slow(False)])
 def test_not_separable_with_a_proof(name, fit_intercept, kernel):
     X, y = inseparable(name)
-    clf = fit(PerceptronVonNeumann(fit_intercept=fit_intercept, kernel=kernel), X, y)
+    clf = PerceptronVonNeumann(fit_intercept=fit_intercept, kernel=kernel)
+    certified(clf, X, y, ends=("no_margin",))
     assert clf.separable_ is False
-    assert clf.status_ == "no_margin"
     assert clf.margin_bound_ <= 1e-6 * clf.certificate_.radius
-    assert check_certificate(clf, X, y)
     if kernel == "linear":
         answer = proved(X, y, fit_intercept=fit_intercept)
         assert answer.separable is False

@@ -37,54 +37,8 @@ def sm():
     return quietly(lambda: pytest.importorskip("statsmodels.api"))
 
 
-FEW_STEPS = {"disp": 0, "method": "bfgs", "maxiter": 5}
-
-
-def fitted(sm, name, y, X, **options):
-    if name == "GLM":
-        return quietly(sm.GLM(y, X, **options).fit)
-    model = getattr(sm, name)(y, X, **options)
-    return quietly(lambda: model.fit(**FEW_STEPS))
-
-
-@pytest.mark.parametrize("name", ["Logit", "Probit", "GLM"])
-def test_two_outcomes(name, frame, sm):
-    options = {"family": sm.families.Binomial()} if name == "GLM" else {}
-    fit = fitted(sm, name, frame.event, frame[["one", "a", "mark"]], **options)
-    report = check_separability(fit)
-    assert infinite(report) == {"mark": "+inf"}
-    assert [c.name for c in report.coefficients] == ["one", "a", "mark"]
-    np.testing.assert_array_equal(report.separated, frame.mark == 1)
-    exog, endog = fit.model.exog, np.asarray(fit.model.endog)
-    if name == "GLM":
-        endog = np.column_stack([endog, 1 - endog])
-    assert check_separability_proof(report, exog, endog, exact=True)
-    rows, columns = report.remainder(exog)
-    assert columns.tolist() == [0, 1]
-    assert rows.sum() == (frame.mark == 0).sum()
-
-
-def test_trials_of_a_glm(frame, sm):
-    y = np.column_stack([2 * frame.event, 2 - 2 * frame.event])
-    used = frame.index > 2
-    options = {"family": sm.families.Binomial(), "freq_weights": 1.0 * used}
-    report = check_separability(fitted(sm, "GLM", y, frame[["one", "a", "mark"]], **options))
-    assert infinite(report) == {"mark": "+inf"}
-    np.testing.assert_array_equal(report.used, used)
-
-
-@pytest.mark.parametrize("name", ["Poisson", "NegativeBinomial", "GLM"])
-def test_counts(name, frame, sm):
-    options = {"family": sm.families.Poisson()} if name == "GLM" else {}
-    X, offset = frame[["one", "a", "zero"]], np.full(80, 0.5)
-    report = check_separability(fitted(sm, name, 2 * frame.event, X, offset=offset, **options))
-    assert infinite(report) == {"zero": "-inf"}
-    assert "offset changes nothing" in repr(report)
-
-
-def many_classes(frame, sm):
-    y = np.where(frame.event == 0, "none", np.where(frame.index % 2, "mild", "severe"))
-    return sm.MNLogit(y, frame[["one", "a", "mark"]])
+def glm(frame, sm, family, y, X, **options):
+    return sm.GLM(y, frame[X], family=getattr(sm.families, family)(), **options)
 
 
 def ordered_classes(frame, sm):
@@ -94,35 +48,72 @@ def ordered_classes(frame, sm):
     return model(y, frame[["a", "mark"]], distr="logit")
 
 
-def survival(frame, sm):
-    ones = np.ones(80)
-    return sm.PHReg(frame.time, frame[["a", "mark"]], status=ones, strata=frame.centre)
+def classes(frame):
+    return np.where(frame.event == 0, "none", np.where(frame.index % 2, "mild", "severe"))
 
 
-@pytest.mark.parametrize(
-    ("build", "names", "expected"),
-    [
-        (many_classes, None, {"none: mark": "-inf"}),
-        (ordered_classes, ["b|a", "a|c", "a", "mark"], {"mark": "+inf"}),
-        (survival, ["a", "mark"], {"mark": "+inf"}),
-    ],
-)
-def test_classes_and_times(build, names, expected, frame, sm):
+def choices(frame, sm):
+    conditional = pytest.importorskip("statsmodels.discrete.conditional_models").ConditionalLogit
+    return conditional(frame.event, frame[["a", "mark"]], groups=np.arange(80) // 4)
+
+
+MARK, ZERO, OFFSET = ["one", "a", "mark"], ["one", "a", "zero"], {"offset": np.full(80, 0.5)}
+TIMES = {"status": np.ones(80)}
+MODELS = {  # what is fitted; the names of coefficients and those that are infinite
+    "Logit": (lambda f, sm: sm.Logit(f.event, f[MARK]), MARK, {"mark": "+inf"}),
+    "Probit": (lambda f, sm: sm.Probit(f.event, f[MARK]), MARK, {"mark": "+inf"}),
+    "Binomial": (lambda f, sm: glm(f, sm, "Binomial", f.event, MARK), MARK, {"mark": "+inf"}),
+    "Poisson": (lambda f, sm: sm.Poisson(2 * f.event, f[ZERO], **OFFSET), ZERO, {"zero": "-inf"}),
+    "NegativeBinomial": (
+        lambda f, sm: sm.NegativeBinomial(2 * f.event, f[ZERO], **OFFSET),
+        ZERO,
+        {"zero": "-inf"},
+    ),
+    "Poisson, GLM": (
+        lambda f, sm: glm(f, sm, "Poisson", 2 * f.event, ZERO, **OFFSET),
+        ZERO,
+        {"zero": "-inf"},
+    ),
+    "MNLogit": (lambda f, sm: sm.MNLogit(classes(f), f[MARK]), None, {"none: mark": "-inf"}),
+    "OrderedModel": (ordered_classes, ["b|a", "a|c", "a", "mark"], {"mark": "+inf"}),
+    "PHReg": (
+        lambda f, sm: sm.PHReg(f.time, f[["a", "mark"]], strata=f.centre, **TIMES),
+        ["a", "mark"],
+        {"mark": "+inf"},
+    ),
+    "ConditionalLogit": (choices, ["a", "mark"], {"mark": "+inf"}),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_of_statsmodels(name, frame, sm):
+    build, names, expected = MODELS[name]
     model = quietly(lambda: build(frame, sm))
-    report = check_separability(quietly(lambda: model.fit(**FEW_STEPS)))
+    few = {} if "GLM" in name or name == "Binomial" else {"disp": 0, "method": "bfgs", "maxiter": 5}
+    fit = quietly(lambda: model.fit(**few))
+    report = check_separability(fit)
     assert report.kind == "quasi-complete"
     assert infinite(report) == expected
     assert names in (None, [c.name for c in report.coefficients])
+    assert ("offset changes nothing" in repr(report)) == (names is ZERO)
+    if names is MARK:
+        np.testing.assert_array_equal(report.separated, frame.mark == 1)
+        exog, endog = fit.model.exog, np.asarray(fit.model.endog)
+        if name == "Binomial":
+            endog = np.column_stack([endog, 1 - endog])
+        assert check_separability_proof(report, exog, endog, exact=True)
+        rows, columns = report.remainder(exog)
+        assert columns.tolist() == [0, 1]
+        assert rows.sum() == (frame.mark == 0).sum()
 
 
-def test_choices(frame, sm):
-    conditional = pytest.importorskip("statsmodels.discrete.conditional_models").ConditionalLogit
-    groups, X = np.arange(80) // 4, frame[["a", "mark"]]
-    model = quietly(lambda: conditional(frame.event, X, groups=groups))
-    report = check_separability(quietly(lambda: model.fit(disp=0, maxiter=5)))
-    direct = check_separability(X, frame.event, family="conditional", groups=groups)
-    assert report.coefficients == direct.coefficients
-    assert "mark" in infinite(report)
+def test_trials_of_a_glm(frame, sm):
+    y = np.column_stack([2 * frame.event, 2 - 2 * frame.event])
+    used = frame.index > 2
+    model = glm(frame, sm, "Binomial", y, MARK, freq_weights=1.0 * used)
+    report = check_separability(quietly(model.fit))
+    assert infinite(report) == {"mark": "+inf"}
+    np.testing.assert_array_equal(report.used, used)
 
 
 def test_lifelines(frame):
