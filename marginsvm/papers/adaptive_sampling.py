@@ -260,16 +260,18 @@ class Draws:
         self.prior = None if rows.weights is None else rows.weights[self.order]
         self.slack = np.zeros(n) if problem.ridge is None else problem.ridge.reshape(n, -1)[:, 0]
         self.slack = self.slack[self.order]
-        self.weights = np.empty((1 if self.two else self.k, n))  # of the last response
+        sizes, rows_of_scores = np.diff(starts).tolist(), 1 if self.two else self.k
+        self.weights = [np.empty((rows_of_scores, size)) for size in sizes]  # of the last response
+        self.runs = [np.arange(0, size, RUN) for size in sizes]
 
     def respond(self, w: Array, offsets: Array) -> tuple[Distribution, Array]:
         """Weights ``exp(-margins)`` by class, and the table of group sums of q.
 
         With an intercept, q is balanced by offsets, with a warm start at those given.
         """
-        logs, weights = np.full((self.k, self.k), -np.inf), []
+        tops, totals, weights = np.zeros((self.k, self.k)), np.zeros((self.k, self.k)), []
         for c, block in enumerate(self.blocks):
-            part, e = w[:, block], self.weights[:, block]
+            part, e, others = w[:, block], self.weights[c], self.others(c)
             if self.two and c == 0:  # minus the margins, less the largest
                 top = part.max(axis=1, initial=-np.inf)
                 np.subtract(part, top[:, None], out=e)
@@ -286,10 +288,11 @@ class Draws:
                 e *= self.prior[block]
             if not self.two:
                 e[c] = 0.0  # no rows
-            sums = sums_of_runs(e)
-            with np.errstate(divide="ignore"):
-                logs[c, self.others(c)] = np.log(sums.sum(axis=1)) + top
+            sums = np.add.reduceat(e, self.runs[c], axis=-1)
+            tops[c, others], totals[c, others] = top, sums.sum(axis=1)
             weights.append((e, sums))
+        with np.errstate(divide="ignore"):
+            logs = np.log(totals) + tops
         if self.balanced:
             offsets = balancing_offsets(logs, offsets)
             logs = shifted_table(logs, offsets)
@@ -378,7 +381,8 @@ def quantile(weights: Array, sums: Array, u: float) -> int:
 def _find(weights: Array, at: float) -> tuple[int, float]:
     """First index at which the running sum exceeds ``at``, and ``at`` less the sum before it."""
     running = weights.cumsum()
-    i = min(running.searchsorted(at, side="right"), running.searchsorted(running[-1]))
+    i = running.searchsorted(at, side="right")
+    i = i if i < len(running) else running.searchsorted(running[-1])
     return int(i), at - (float(running[i - 1]) if i else 0.0)
 
 

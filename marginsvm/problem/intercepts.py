@@ -167,19 +167,20 @@ def balancing_offsets(table: Array, start: Array | None = None) -> Array:
     beta = start
     if beta is None:
         beta = cycle_offsets(-table) if finite.size == k * (k - 1) else np.zeros(k)
-    first = beta
+    first, table = beta, shifted_table(table, np.zeros(k))
     for _ in range(MAX_STEPS):
-        weight = shifted_table(table, beta)
-        weight = np.exp(weight - weight.max())
+        weight = table - differences(beta)
+        weight -= weight.max()
+        np.exp(weight, out=weight)
         out, into = weight.sum(axis=1), weight.sum(axis=0)
         whole = out.sum()
         if np.abs(out - into).sum() <= tol * whole:
             break
         hessian = -weight - weight.T + whole / k  # the last: offsets of mean 0
         hessian.flat[:: k + 1] += out + into + RIDGE * whole
-        step = np.linalg.solve(hessian, out - into)
-        d = np.ptp(step)
-        beta = beta + step * (np.log1p(d) / d if d > 0.1 else 1.0)
+        _, step, _ = dposv(hessian, out - into)
+        d = step.max() - step.min()
+        beta = beta + step * (np.log1p(d) / d if d > 0.5 else 1.0)
     else:
         if np.abs(out - into).sum() > 1e-6 * whole:  # alpha in one direction: none balance it
             beta = first
@@ -203,7 +204,7 @@ def shifted_table(table: Array, beta: Array) -> Array:
     """Logarithms of the group sums when their margins are shifted by ``beta``."""
     shifted = table - differences(beta)
     if len(beta) > 1:
-        np.fill_diagonal(shifted, -np.inf)
+        shifted.flat[:: len(beta) + 1] = -np.inf
     return shifted
 
 

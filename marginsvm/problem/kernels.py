@@ -329,8 +329,9 @@ class ColumnCache:
 
     def fetch(self, wanted: Array, likely: Callable[[], Array] | None = None) -> None:
         """Cache the columns ``wanted``; fill the rest of the batch from ``likely()``."""
-        self._stamp(self.slot[wanted])
-        missing = wanted[self.slot[wanted] < 0]
+        places = self.slot[wanted]
+        self._stamp(places)
+        missing = wanted[places < 0]
         self.n_missed += len(missing)
         for i in range(0, len(missing), self.batch):
             chosen = missing[i : i + self.batch]
