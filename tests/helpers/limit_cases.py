@@ -78,17 +78,11 @@ def case(report, remainder, fit, whole, rest, places):
     return Case(report, [fit(*whole, ridge) for ridge in RIDGES], limit, remainder)
 
 
-def of_rows(report, family, X, y, remainder, offset=0.0):
-    rows, columns = remainder
-    whole, kept = np.column_stack([np.ones(len(X)), X]), np.append(0, 1 + columns)
-    offset = np.broadcast_to(offset, len(X))
-    rest = whole[rows][:, kept], y[rows], offset[rows]
-    fit = partial(estimate, family)
-    return case(report, remainder, fit, (whole, y, offset), rest, kept)
-
-
 def of_groups(seed, form=np.asarray):
-    """Binomial, trials and Poisson: dummies of groups, some of which have one outcome."""
+    """Binomial, trials and counts: dummies of groups, some of which have one outcome.
+
+    Negative binomial counts have a given dispersion and an offset.
+    """
     rng = np.random.default_rng(seed)
     n, groups = 150, int(rng.integers(3, 6))
     group = rng.integers(0, groups, n)
@@ -96,16 +90,23 @@ def of_groups(seed, form=np.asarray):
     score = 0.4 * X[:, -2] + 0.8 * X[:, -1] - 0.5
     some = rng.random(groups) < 0.5
     some[rng.integers(groups)] = False
-    family = ["binomial", "trials", "poisson"][seed % 3]
-    if family == "poisson":
+    family, offset = ["binomial", "trials", "poisson", "negative_binomial"][seed % 4], np.zeros(n)
+    more = {"family": family} if seed % 4 > 1 else {}
+    if family == "negative_binomial":
+        offset = more["offset"] = rng.normal(size=n)
+        score += offset + np.log(rng.gamma(2.0, 0.5, n))
+    if more:
         y = given = rng.poisson(np.exp(score)) * ~some[group]
     else:
         trials = rng.integers(1, 4, n) if family == "trials" else np.ones(n, int)
         success = rng.binomial(trials, expit(score)) * ~some[group]
         y = np.column_stack([success, trials - success])
         given = success if family == "binomial" else y
-    report = check_separability(form(X), given, family="poisson" if family == "poisson" else None)
-    return of_rows(report, family, X, y, report.remainder(form(X)))
+    report = check_separability(form(X), given, **more)
+    rows, columns = remainder = report.remainder(form(X))
+    whole, kept = np.column_stack([np.ones(n), X]), np.append(0, 1 + columns)
+    rest = whole[rows][:, kept], y[rows], offset[rows]
+    return case(report, remainder, partial(estimate, family), (whole, y, offset), rest, kept)
 
 
 def newton(terms, ridge):
@@ -221,17 +222,6 @@ def choices_of(x, label, allowed):
     return np.kron(np.eye(3)[order, 1:], np.append(1.0, x))
 
 
-def of_dispersed_counts(seed):
-    """Negative binomial, of a given dispersion, with an offset: groups without counts."""
-    rng = np.random.default_rng(seed)
-    group, z, offset = rng.integers(0, 4, 150), rng.integers(-2, 3, 150), rng.normal(size=150)
-    mean = np.exp(0.3 * z + 0.2 * (group == 1) + offset) * (group != 2)
-    y = rng.poisson(mean * rng.gamma(2.0, 0.5, 150))
-    X = np.column_stack([np.eye(4)[group][:, 1:], z])
-    report = check_separability(X, y, family="negative_binomial", offset=offset)
-    return of_rows(report, "negative_binomial", X, y, report.remainder(X), offset)
-
-
 def terms_of_cox(X, y, strata, entry):
     """Breslow's likelihood."""
     out = []
@@ -299,10 +289,10 @@ def compared(report, remainder, whole, rest, columns=slice(None)):
 
 
 CASES = {
-    "binomial": lambda seed: of_groups(3 * seed),
-    "trials": lambda seed: of_groups(3 * seed + 1),
-    "poisson": lambda seed: of_groups(3 * seed + 2),
-    "negative_binomial": of_dispersed_counts,
+    "binomial": lambda seed: of_groups(4 * seed),
+    "trials": lambda seed: of_groups(4 * seed + 1),
+    "poisson": lambda seed: of_groups(4 * seed + 2),
+    "negative_binomial": lambda seed: of_groups(4 * seed + 3),
     "multinomial": of_classes,
     "ordinal": of_categories,
     "pairs": of_wins,
