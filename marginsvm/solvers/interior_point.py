@@ -68,8 +68,8 @@ class Bounds(NamedTuple):
     def of(cls, rows: Rows) -> Bounds:
         """Bounds of a program; sign constraints on coefficients are rows without upper bounds."""
         qp = rows.qp
-        n_signs = 0 if qp.signs is None else int(np.count_nonzero(qp.signs))
-        target, ridge = (np.pad(rows.flat(v), (0, n_signs)) for v in (qp.target, qp.ridge))
+        none = np.zeros(0 if qp.signs is None else np.count_nonzero(qp.signs))
+        target, ridge = (joined(rows.flat(v), none) for v in (qp.target, qp.ridge))
         upper, each = (rows.flat(qp.upper), 1) if qp.cap is None else (qp.cap, qp.k - 1)
         if not np.isfinite(upper).all():
             return cls(target, ridge, np.zeros(0), game=qp.game)
@@ -119,14 +119,6 @@ class Point(NamedTuple):
     inside: Array
     duals: Array
 
-    def moved(self, step: Point, p: Array, r: Array) -> Point:
-        """The point after step lengths ``p`` in (x, duals) and ``r`` in (alpha, over)."""
-        return Point(
-            self.x + p * step.x,
-            self.inside + r * step.inside,
-            self.duals + p * step.duals,
-        )
-
 
 def residuals(side: WrittenOut | ByRows, bounds: Bounds, at: Point) -> tuple[Array, Array]:
     """Residuals of both blocks of equations, recomputed in each iteration to limit rounding."""
@@ -147,27 +139,23 @@ def mehrotra(side: WrittenOut | ByRows, bounds: Bounds, at: Point) -> Point:
     weights = Weights(h, pull) if bounds.each > 1 else Weights(h + bounds.spread(pull))
     direction = side.factor(weights)
 
-    def towards(change: Array) -> Point:
-        """The Newton step for a given change of the complementarity products."""
+    def towards(change: Array) -> tuple[Array, Array, Array]:
+        """The Newton step in x, and relative to inside and to duals, for a change of products."""
         goal = change / at.inside
         dx, da = direction(goal[..., :n] - residual - bounds.spread(goal[..., n:]), fall)
-        inside = joined(da, -bounds.sums(da))
-        return Point(dx, inside, (change - at.duals * inside) / at.inside)
-
-    def lengths(step: Point) -> tuple[Array, Array]:
-        return longest(at.duals, step.duals), longest(at.inside, step.inside)
+        s = joined(da, -bounds.sums(da)) / at.inside
+        return dx, s, goal / at.duals - s
 
     products = at.inside * at.duals
     now = products.sum(axis=-1, keepdims=True)
-    step = towards(-products)
-    p, r = lengths(step)
-    left = dot(at.inside + r * step.inside, at.duals + p * step.duals)
+    _, s, t = towards(-products)
+    left = dot(products * (1.0 + longest(s) * s), 1.0 + longest(t) * t)
     aim = (left / now) ** 3 * now / products.shape[-1]
-    step = towards(aim - products - step.inside * step.duals)
-    p, r = lengths(step)
+    dx, s, t = towards(aim - products * (1.0 + s * t))
+    r, p = INSIDE * longest(s), INSIDE * longest(t)
     if bounds.ridge.any():  # with a ridge, alpha enters the rows' residuals
         p = r = np.minimum(p, r)
-    return at.moved(step, INSIDE * p, INSIDE * r)
+    return Point(at.x + p * dx, at.inside * (1.0 + r * s), at.duals * (1.0 + p * t))
 
 
 def objective_at(side: WrittenOut | ByRows, bounds: Bounds, at: Point) -> Array:
@@ -181,9 +169,9 @@ def objective_at(side: WrittenOut | ByRows, bounds: Bounds, at: Point) -> Array:
     return value
 
 
-def longest(x: Array, dx: Array) -> Array:
-    """The step length at which x first reaches 0; at most 1."""
-    return 1.0 / np.maximum((-dx / x).max(axis=-1, keepdims=True), 1.0)
+def longest(rate: Array) -> Array:
+    """The step length at which an entry of ``1 + length rate`` first reaches 0; at most 1."""
+    return 1.0 / np.maximum(-rate.min(axis=-1, keepdims=True), 1.0)
 
 
 def first(
@@ -277,7 +265,7 @@ def interior_point(solution: Solution, start: Array | None) -> Iterator[None]:
     rows = Rows(replace(qp, target=qp.target + INWARD * unit) if hard_tube else qp)
     side, bounds = side_of(rows), Bounds.of(rows)
     q, total = rows.balanced(), float(qp.level * qp.total)
-    q = np.append(q, np.full(len(bounds.target) - len(q), q.mean()))
+    q = joined(q, np.full(len(bounds.target) - len(q), q.mean()))
     at = first(side, bounds, q, total)
     slow, far, more, enough, thin, before = 0, False, MORE, np.inf, THIN, np.inf
     while True:
