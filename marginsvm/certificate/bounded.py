@@ -257,7 +257,7 @@ def radius_of(qp: QuadraticProgram, numbers: Numbers) -> Any:
     """Upper bound on the norm of the rows, from the origin of the examples."""
     examples = qp.examples
     squares = examples.squared_norms if qp.p == 2.0 else examples.squared_dual_norms(qp.p)
-    longest = numbers.sqrt(max(squares.tolist()) * (1 if qp.codes is None else 2))
+    longest = numbers.sqrt(squares.max() * (1 if qp.codes is None else 2))
     return longest * (1 + numbers.gamma(examples.d or 0) + numbers.error_of_length(1))
 
 
@@ -530,15 +530,18 @@ def best_multiple(qp: QuadraticProgram, norm: float, v: Array) -> float:
 
 
 def _multiple_of_squares(norm: float, v: Array, ridge: Array) -> float:
-    """Least ``|t w|^2 / 2 + sum max(0, 1 - t v)^2 / (2 ridge)``: Newton's method from below."""
-    t = 0.0
-    for _ in range(60):
-        some = t * v < 1.0
-        square = norm * norm + float((v[some] ** 2 / ridge[some]).sum())
-        better = float((v[some] / ridge[some]).sum()) / square if square > 0.0 else t
-        if not t < better < inf:
+    """Least ``|t w|^2 / 2 + sum max(0, 1 - t v)^2 / (2 ridge)``: Newton's method.
+
+    It starts at 1, which is near the best; from its first step on, it rises.
+    """
+    t, better = -inf, 1.0
+    for step in range(60):
+        some = np.flatnonzero(better * v < 1.0)
+        pull = v[some] / ridge[some]
+        square = norm * norm + float(pull @ v[some])
+        t, better = better, max(float(pull.sum()) / square, 0.0) if square > 0.0 else better
+        if step and not t < better < inf:
             break
-        t = better
     return t
 
 

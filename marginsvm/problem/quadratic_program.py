@@ -253,16 +253,15 @@ class QuadraticProgram:
 
     def cost(self, r: Array) -> Any:
         """``sum_i cost_i(r_i)``."""
-        r = np.where(r > 0, r, 0 * r)
         if self.codes is not None:
+            r = r.copy()
             r[np.arange(len(r)), self.codes] = 0
         if self.cap is not None:
             return (self.cap * r.max(axis=1)).sum()
-        if np.any(self.ridge):
-            return (r * (r / self.ridge)).sum() / 2
-        upper = np.broadcast_to(self.upper, r.shape)
-        short = r != 0
-        return (upper[short] * r[short]).sum()
+        short = ~(r <= 0)  # NaN as well
+        r, of = r[short], self.ridge if np.any(self.ridge) else self.upper
+        price = np.broadcast_to(of, short.shape)[short]
+        return (r * (r / price)).sum() / 2 if of is self.ridge else (price * r).sum()
 
     def dual(self, alpha: Array, w: Array | None = None) -> Any:
         """Value of the dual, a lower bound if alpha is feasible; w is ``A'alpha`` if known."""

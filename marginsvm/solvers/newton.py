@@ -51,6 +51,8 @@ ROUNDING = 1e-14  # relative decrease of the objective that counts as rounding
 INWARD = 1e-11  # tightening of hard targets, relative to their size
 PATIENCE = 30  # iterations without a decrease of the gap by a tenth
 SEARCH_STEPS, SETTLE_STEPS = 100, 50
+SAMPLE, LONG = 20_000, 10  # examples of a sample; how many times as many are worth it
+PART = 2**15  # rows whose arrays stay in cache
 BALANCED = 1e-14  # rounding of F'alpha - g, relative to the sum of alpha
 
 
@@ -63,7 +65,10 @@ def newton(solution: Solution, start: Array | None) -> Iterator[None]:
     system = NewtonSystem(qp)
     w, f, v = np.zeros_like(solution.w), np.zeros(qp.n_free), np.zeros(qp.shape)
     S, narrow = np.zeros((examples.n, qp.k)), 1.0
-    if start is not None:
+    if start is None and examples.n >= LONG * SAMPLE and may_be_sampled(qp):
+        w, f = of_sample(qp)
+        S = examples.scores(w)
+    elif start is not None:
         solution.dual(start)
         v = solution.alpha
         w = qp.rmatvec(v)
@@ -108,6 +113,24 @@ def newton(solution: Solution, start: Array | None) -> Iterator[None]:
         w, before_f, S, taken = w + t * dw, f + t * df, S + t * T, taken + 1
         f, m = loss.settle(qp.values(S, before_f), before_f, reach)
         reach = 4.0 * float(np.abs(f - before_f).max(initial=0.0))
+
+
+def may_be_sampled(qp: QuadraticProgram) -> bool:
+    """Whether the program of some examples, in memory, has nearly the same solution."""
+    soft = not qp.hard and not qp.level and qp.example is None
+    return soft and getattr(qp.examples.X, "in_memory", False)
+
+
+def of_sample(qp: QuadraticProgram) -> tuple[Array, Array]:
+    """Solution w, f for some of the examples, with weights of the same sum."""
+    n = qp.examples.n
+    part, share = qp.restrict(np.random.RandomState(0).randint(n, size=SAMPLE)), SAMPLE / n
+    cap = None if part.cap is None else part.cap / share
+    part = replace(part, ridge=part.ridge * share, upper=part.upper / share, cap=cap)
+    found = Solution(part, 1e-3, PATIENCE)
+    for _ in newton(found, None):
+        pass
+    return found.w, found.f
 
 
 def unit_of(qp: QuadraticProgram) -> float:
@@ -220,16 +243,21 @@ class Loss:
                 raw, rate, move = raw[reached], rate[reached], move[reached]
                 cap = None if cap is None else cap[reached]
                 upper = upper[reached] if np.shape(upper) == reached.shape else upper
-        high, wide = np.inf, max(1.0, abs(t))
+        upper, high, wide = np.broadcast_to(upper, raw.shape), np.inf, max(1.0, abs(t))
+        parts = [slice(i, i + PART) for i in range(0, len(raw), PART)]
         for _ in range(SEARCH_STEPS):
-            at = raw - t * rate
-            alpha = within(at, upper, cap)
-            force = float(np.vdot(move, alpha)) - slope - square * t
-            size = abs(slope) + abs(square * t) + float(np.vdot(np.abs(move), alpha))
-            if abs(force) <= EPS * size:
+            pull, size, bend = 0.0, 0.0, 0.0
+            for some in parts:
+                at, across = raw[some] - t * rate[some], move[some]
+                bounds = upper[some], None if cap is None else cap[some]
+                alpha = within(at, *bounds)
+                pull += float(np.vdot(across, alpha))
+                size += float(np.vdot(np.abs(across), alpha))
+                bend += _bend(at, alpha, rate[some], across, *bounds)
+            force, curvature = pull - slope - square * t, square + bend
+            if abs(force) <= EPS * (abs(slope) + abs(square * t) + size):
                 break
             low, high = (t, high) if force > 0.0 else (low, t)
-            curvature = square + _bend(at, alpha, rate, move, upper, cap)
             new = t + force / curvature if curvature > 0.0 else np.nan
             if not low < new < high:
                 if np.isfinite(low) and np.isfinite(high):
