@@ -1,11 +1,13 @@
-"""The documentation is true: what it runs, what it names, and what it owes every public name."""
+"""The documentation is true: what it runs and names, and what it owes every public name."""
 
 import doctest
 import inspect
 import io
 import os
 import re
+import runpy
 import shutil
+import sys
 from contextlib import redirect_stdout
 from dataclasses import fields as dataclass_fields
 from dataclasses import is_dataclass
@@ -13,6 +15,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 from helpers.battery import over
 from helpers.estimators import (
@@ -272,3 +275,25 @@ def test_the_user_guide_names_who_may_stall_and_linear_models_with_support_vecto
     ):
         said = re.search(place, text, re.S)[1]
         assert found == set(re.findall(r"marginsvm\.(\w+)", said))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_a_problem_of_the_stress_run_ends_and_checks():
+    said = python(ROOT / "examples" / "benchmarks" / "stress.py", "--only", "5", timeout=300)
+    assert "ended: 1 of 1; certificates that hold: 1 of 1" in said
+    assert "memory within the rule: 1 of 1" in said
+
+
+def test_generated_sets_are_what_they_are_said_to_be():
+    sets = runpy.run_path(str(ROOT / "examples" / "benchmarks" / "_sets.py"))
+    X, y = sets["text_like"](400, 300, seed=0, density=0.02)
+    np.testing.assert_allclose(X.multiply(X).sum(axis=1), 1.0)
+    assert y.sum() == 200
+    X, y = sets["topics"](90, 2000, 30, seed=0)
+    assert np.bincount(y).tolist() == [3] * 30
+    X, y = sets["spambase_like"]()
+    assert X.shape == (4600, 57)
+    assert 0.6 < (X == 0).mean() < 0.8
+    again, _ = sets["spambase_like"]()
+    np.testing.assert_array_equal(again, X)

@@ -316,8 +316,6 @@ MUTANTS = {
         "test_the_normalized_perceptron_converges_to_the_largest_margin": [NormalizedRowsInTurn],
         "test_mistakes_of_the_lp_perceptron": [AllRowsAreAdded],
         "test_von_neumann_where_nothing_separates": [HalfTheWay],
-    },
-    "test_baselines": {
         "test_the_margin_of_cotters_average": [StepsThatDoNotFall],
         "test_batch_perceptrons_add_the_worst_row": [NoBall],
     },
