@@ -6,11 +6,11 @@ set, all rows are checked in one pass, and violated rows are added. On the worki
     G u + ridge u + F f = target + z      u >= 0, z >= 0, u z = 0, F'u = g
 
 is solved by block principal pivoting: all rows with negative u or z change sides at once, and each
-exchange solves a linear system of the rows with u > 0, by their Gram matrix G or, for many sparse
-rows, by conjugate gradients. If G is singular or the margin is small, the minimum-norm point of the
-rows' convex hull is computed instead: nonnegative least squares finds its support, and Wolfe's
-method the minimum-norm point of the affine hull to full precision. If the classes overlap, A'alpha
-ends at rounding level.
+exchange solves a linear system of the rows with u > 0, by their Gram matrix G, by the features or,
+for many sparse rows, by conjugate gradients. If G is singular or the margin is small, the
+minimum-norm point of the rows' convex hull is computed instead: nonnegative least squares finds its
+support, and Wolfe's method the minimum-norm point of the affine hull to full precision. If the
+classes overlap, A'alpha ends at rounding level.
 
 References
 ----------
@@ -24,7 +24,7 @@ C. L. Lawson, R. J. Hanson. Solving least squares problems. Prentice-Hall, 1974.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from scipy.linalg.lapack import dgelsy, dgeqrf, dormqr, dpstrf
@@ -33,7 +33,7 @@ from scipy.optimize import nnls
 from marginsvm._typing import Array
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.solvers.solution import NOTHING, Solution
-from marginsvm.solvers.systems import Factor, Rows, conjugate_gradients
+from marginsvm.solvers.systems import Factor, Rows, Weights, conjugate_gradients, side_of
 
 EPS = float(np.finfo(np.float64).eps)
 FIRST, FIRST_OF_PAIR = 100, 5  # size of the first working set: in total, and per pair of classes
@@ -64,13 +64,17 @@ def active_set(solution: Solution, start: Array | None) -> Iterator[None]:
         work = np.flatnonzero(solution.alpha)
     width = np.inf if qp.examples.d is None else qp.k * qp.examples.d
     G, passive = None, np.ones(len(work), bool)
-    if not (qp.hard and SINGULAR * width <= len(work)):
+    features = not qp.hard and width < len(work) == len(rows.ids)
+    if not features and not (qp.hard and SINGULAR * width <= len(work)):
         G = qp.gram(work, work)
     while len(work) <= ROOM:
         F = rows.of_f(work)
         solved: Solved | None = None
-        if G is not None:
-            solved = block_pivoting(G, F, target[work], ridge[work], qp.g, passive)
+        if features:
+            solved = block_pivoting(by_features(rows), passive)
+        elif G is not None:
+            solve = by_rows(G, F, target[work], ridge[work], qp.g)
+            solved = block_pivoting(solve, passive, qp.game)
         if solved is None and qp.hard and len(work) <= FOR_NEAREST:
             G, solved = None, nearest_point(rows, work, F)
         if solved is None:
@@ -130,38 +134,56 @@ def first_rows(rows: Rows) -> tuple[Array, int]:
     return rows.ids[rank < max(least // np.count_nonzero(counts), 2)], least
 
 
-def block_pivoting(
-    G: Array, F: Array, target: Array, ridge: Array, g: Array, passive: Array
-) -> Solved | None:
-    """Solution u, f of the program on a few rows; None: the exchanges do not converge.
+Exchange = Callable[[Array], tuple[Array, Array, Array]]  # u, f and z for given rows with u > 0
 
-    FF' is added to G, which is then positive definite on affinely independent rows. Since F'u = g,
+
+def block_pivoting(solve: Exchange, passive: Array, game: bool = False) -> Solved | None:
+    """Solution u, f of the program on a few rows; None: the exchanges do not converge."""
+    fewest, left = len(passive) + 1, TURNS
+    while left >= 0:
+        try:
+            u, f, z = solve(passive)
+        except np.linalg.LinAlgError:
+            return None
+        small = max(NEGATIVE * max(float(f[-1]), 0.0) if game else NEGATIVE, 1e-14)
+        wrong = np.where(passive, u < -NEGATIVE * np.abs(u).max(initial=0.0), z < -small)
+        count = int(np.count_nonzero(wrong))
+        if count == 0:
+            return np.maximum(u, 0.0), f, None
+        fewest, left = (count, TURNS) if count < fewest else (fewest, left - 1)
+        passive = passive ^ wrong
+    return None
+
+
+def by_rows(G: Array, F: Array, target: Array, ridge: Array, g: Array) -> Exchange:
+    """Systems by the Gram matrix of the rows.
+
+    FF' is added to it, which is then positive definite on affinely independent rows. Since F'u = g,
     this only shifts f by g.
     """
     H, right = G + F @ F.T, np.column_stack([target, F])
     np.einsum("ii->i", H)[...] += ridge
-    fewest, left = len(H) + 1, TURNS
-    while left >= 0:
-        face = np.flatnonzero(passive)
-        try:
-            solved = Factor(H[face[:, None], face]).columns(right[face])
-        except np.linalg.LinAlgError:
-            return None
+
+    def solve(passive: Array) -> tuple[Array, Array, Array]:
+        face, u = np.flatnonzero(passive), np.zeros(len(H))
+        solved, sums = Factor(H[face[:, None], face]).columns(right[face]), F[face].T
         y, of_F = solved[:, 0], solved[:, 1:]
-        sums = F[face].T
         f = least_squares(sums @ of_F, sums @ y - g)
-        u = np.zeros(len(H))
         u[face] = y - of_F @ f
-        z = H @ u + F @ f - target
-        unit = max(float(f[-1] + g[-1]), 0.0) if g.any() else 1.0
-        small = max(NEGATIVE * unit, 1e-14)
-        wrong = np.where(passive, u < -NEGATIVE * np.abs(u).max(initial=0.0), z < -small)
-        count = int(np.count_nonzero(wrong))
-        if count == 0:
-            return np.maximum(u, 0.0), f + g, None
-        fewest, left = (count, TURNS) if count < fewest else (fewest, left - 1)
-        passive = passive ^ wrong
-    return None
+        return u, f + g, H @ u + F @ f - target
+
+    return solve
+
+
+def by_features(rows: Rows) -> Exchange:
+    """Systems by the features, for all rows of a program with a ridge."""
+    side, target, ridge = side_of(rows), rows.flat(rows.qp.target), rows.flat(rows.qp.ridge)
+
+    def solve(passive: Array) -> tuple[Array, Array, Array]:
+        x, u = side.factor(Weights(np.where(passive, ridge, np.inf)))(target, side.g)
+        return u, side.point(x, rows.qp)[1], side.values(x) - target
+
+    return solve
 
 
 def nearest_point(rows: Rows, work: Array, F: Array) -> Solved | None:

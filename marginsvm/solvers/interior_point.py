@@ -96,10 +96,7 @@ class Bounds(NamedTuple):
             return 0.0
         if self.each > 1:
             return np.repeat(xi, self.each)
-        more = self.target.shape[-1] - xi.shape[-1]
-        if more == 0:
-            return xi
-        return joined(xi, np.zeros((*xi.shape[:-1], more)))
+        return joined(xi, np.zeros((*xi.shape[:-1], self.target.shape[-1] - xi.shape[-1])))
 
 
 def dot(x: Array, y: Array) -> Array:
@@ -164,7 +161,11 @@ def objective_at(side: WrittenOut | ByRows, bounds: Bounds, at: Point) -> Array:
     if not bounds.game:
         n = bounds.target.shape[-1]
         alpha, xi = at.inside[..., :n], at.duals[..., n:]
-        value = value + side.linear(at.x) + 0.5 * dot(bounds.ridge * alpha, alpha)
+        value = (
+            value
+            + dot(side.g, at.x[..., at.x.shape[-1] - len(side.g) :])
+            + 0.5 * dot(bounds.ridge * alpha, alpha)
+        )
         value = value + dot(bounds.upper, xi)
     return value
 

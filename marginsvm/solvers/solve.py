@@ -24,7 +24,6 @@ PRODUCTS, SIDE = 2**29, 1000
 SHORT = 5.0
 # Rows, entries of all rows, and examples that interior points solve in some milliseconds.
 FEW, SMALL, FEWEST = 500, 2**16, 200
-EXCHANGED = 120  # rows whose exchanges take less time than interior points
 
 
 def solve(
@@ -82,8 +81,8 @@ def methods(qp: QuadraticProgram) -> list[Method]:
     definite = d is not None or getattr(examples.kernel, "is_definite", False)
     few = (unknowns <= FEWEST and definite) or (d and rows <= FEW and rows * d <= SMALL)
     if few and not (hard and tube):  # an iteration takes less than a millisecond
-        exchanges = [active_set] * (hard or not (hinge or tube or unknowns > EXCHANGED))
-        return [*exchanges, *(last if hard else [interior_point, newton])]
+        either: list[Method] = [interior_point, newton]
+        return [active_set, *last] if hard else either if hinge or tube else [active_set, *either]
     if d is None and hard and tube:  # alpha may be unbounded
         return last[::-1]
     if d is None:  # few support vectors need few columns; the squared hinge loss is solved exactly

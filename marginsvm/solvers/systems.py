@@ -241,10 +241,6 @@ class WrittenOut:
         """``|w|^2``."""
         return np.asarray(np.vecdot(self.R * x, x)[..., None])
 
-    def linear(self, x: Array) -> Array:
-        """``g'f``."""
-        return np.asarray(np.vecdot(self.g, x)[..., None])
-
     def point(self, x: Array, qp: QuadraticProgram) -> tuple[Array, Array]:
         """The predictor w and the unknowns f."""
         m = len(x) - qp.n_free
@@ -398,9 +394,6 @@ class ByRows:
     def square(self, x: Array) -> Array:
         c = x[..., : self.n]
         return np.asarray(np.vecdot(c, self.image(c))[..., None])
-
-    def linear(self, x: Array) -> Array:
-        return np.asarray(np.vecdot(self.g, x[..., self.n :])[..., None])
 
     def point(self, x: Array, qp: QuadraticProgram) -> tuple[Array, Array]:
         return qp.rmatvec(self.rows.shaped(x[: self.n])), x[self.n :]
