@@ -15,15 +15,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.metrics.pairwise import KERNEL_PARAMS
-from sklearn.utils import assert_all_finite
+from sklearn.utils import assert_all_finite, check_consistent_length
 from sklearn.utils._array_api import _is_numpy_namespace, get_namespace_and_device
-from sklearn.utils.validation import (
-    _check_monotonic_cst,
-    check_array,
-    check_consistent_length,
-    check_X_y,
-    validate_data,
-)
+from sklearn.utils.validation import _check_monotonic_cst, check_array, check_X_y, validate_data
 
 from marginsvm._rounding import check_exact
 from marginsvm._typing import Array

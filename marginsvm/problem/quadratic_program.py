@@ -305,8 +305,7 @@ class QuadraticProgram:
             return np.array([self.level * _quantile(r, self.upper, mass)]) if self.level else f
         up = self.sign > 0
         if self.level or self.hard:
-            high = _quantile(r[up], self.upper[up], 0.5 * mass)
-            low = _quantile(r[~up], self.upper[~up], 0.5 * mass)
+            high, low = (_quantile(r[i], self.upper[i], 0.5 * mass) for i in (up, ~up))
             b = 0.5 * (high - low)
             return np.array([b, 0.5 * self.level * (high + low)] if self.level else [b])
         t = self.sign * r
