@@ -493,14 +493,6 @@ def test_equal_examples_are_equal_for_every_kernel(kind, k, rng):
     assert kind != "equal" or clf.certificate_.weights.nnz == 2
 
 
-def test_separable_classes_with_copies_stay_separable(rng):
-    """Copies have equal fingerprints, too, but their rows do not cancel."""
-    X, y = labelled(rng, 3)
-    X, y = np.vstack([X, X[:50]]), np.append(y, y[:50])
-    for A in (X, sp.csr_array(X)):
-        assert MaxMarginClassifier().fit(A, y).separable_ is True
-
-
 def squared_slack(clf, X, y, weight):
     m = (2.0 * y - 1.0) * clf.decision_function(X)
 

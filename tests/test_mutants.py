@@ -91,15 +91,11 @@ class HeavyBall(Momentum):
 
 
 class AlwaysNormalized(Momentum):
-    """Plain gradients take exponentially many rounds, normalized ones do not."""
-
     def pseudoexample(self, q):
         return q.vector / q.weights.mass
 
 
 class NotSmooth(Momentum):
-    """The logistic loss without the smoothness of psi in its steps."""
-
     def pseudoexample(self, q):
         return q.vector
 
@@ -113,7 +109,6 @@ class UniformDraws(Draws):
 
 
 def forgotten(problem, state):
-    """The last move, which an optimist expects once more."""
     return problem.zeros() if state.t else state.last
 
 
@@ -167,7 +162,6 @@ class ShortOuterRounds(IteratedSmoothed):
 
 
 def in_turn(self, problem, w, last):
-    """The rows one after the other, whatever their margins."""
     weights = problem.respond(w).weights
     return BestResponse(problem.row(int(w.mass) % problem.n_rows), weights)
 
@@ -366,7 +360,6 @@ def put_in_place(right, mutant, monkeypatch):
 
 
 def cases(test):
-    """Arguments of all cases of a test that are not slow."""
     columns = []
     for mark in getattr(test, "pytestmark", []):
         if mark.name == "parametrize":

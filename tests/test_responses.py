@@ -6,8 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
-from helpers.games import flat, imbalance, margin_of
+from helpers.games import imbalance, margin_of
 from helpers.oracle import explicit_rows
 from helpers.pairwise import pairwise
 from scipy.optimize import linprog, minimize
@@ -23,7 +22,6 @@ from marginsvm.problem.intercepts import (
     differences,
     min_cycle,
 )
-from marginsvm.problem.matrix import Blocks
 from marginsvm.problem.responses import balanced
 from marginsvm.problem.rows import BinaryRows, MulticlassRows, make_rows
 
@@ -135,33 +133,6 @@ def test_two_classes_as_multiclass_are_binary(balanced, C, response, rng):
         np.testing.assert_allclose(binary.norm(w), multi.norm(u))
         np.testing.assert_allclose(margin_of(binary, w), margin_of(multi, u), atol=1e-12)
         np.testing.assert_allclose(w.mass, u.mass)
-
-
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize("balanced", [True, False])
-@pytest.mark.parametrize("weighted", [True, False])
-@pytest.mark.parametrize(("dtype", "C"), [(np.float64, np.inf), (np.float64, 0.5), (np.float32, 2)])
-def test_one_pass_equals_two_products(sparse, k, balanced, weighted, dtype, C, rng):
-    X = rng.standard_normal((300, 7)).astype(dtype)
-    X[:, 0] += 100.0
-    weights = rng.uniform(0.5, 3.0, 300) if weighted else None
-    codes = np.sort(np.arange(300) % k)  # so that a block lacks some classes
-    rows = make_rows(codes, k, balanced=balanced, weights=weights)
-    whole = LinearAdapter(X, rows, C)
-    parts = [sp.csr_array(X[:70]), sp.csr_array(X[70:])] if sparse else [X[:70], X[70:71], X[71:]]
-    blocks = LinearAdapter(Blocks(lambda: iter(parts), X.shape, X.dtype, sparse), rows, C)
-    w = whole.zeros()
-    for _ in range(5):
-        a = whole.respond(w)
-        b = blocks.respond(w)
-        tolerance = 1e-12 if dtype == np.float64 else 1e-4
-        np.testing.assert_allclose(flat(a.vector), flat(b.vector), atol=tolerance)
-        for name in ("min_margin", "log_risk", "offsets"):
-            ours, theirs = getattr(a.weights, name), getattr(b.weights, name)
-            np.testing.assert_allclose(ours, theirs, atol=100 * tolerance, err_msg=name)
-        w = w + 30.0 * a.vector
-    assert blocks.work.passes == whole.work.passes
 
 
 @pytest.mark.parametrize("k", [2, 3])

@@ -150,8 +150,6 @@ class SVC(_WithScores, MaxMarginClassifier):
 
 @with_parameters
 class SVR(_AsLibsvm, MaxMarginRegressor):
-    """SVR's loss and defaults; its caches do nothing."""
-
     loss: str = field(default="epsilon_insensitive", init=False)
     nu: float | None = field(default=None, init=False)
     kernel: Any = "rbf"
@@ -160,23 +158,17 @@ class SVR(_AsLibsvm, MaxMarginRegressor):
 
 @with_parameters
 class NuSVR(SVR):
-    """NuSVR's defaults."""
-
     epsilon: float = field(default=0.0, init=False)
     nu: float | None = 0.5
 
 
 @with_parameters
 class OneClassSVM(_WithScores, MaxMarginOutlierDetector):
-    """OneClassSVM's defaults; its caches do nothing."""
-
     tol: float = 1e-10  # see SVC
 
 
 @with_parameters
 class LinearSVR(MaxMarginRegressor):
-    """LinearSVR's defaults; what only liblinear has (its draws, a dual form) does nothing."""
-
     epsilon: float = 0.0
     dual: Any = "auto"
     random_state: Any = None
@@ -184,8 +176,6 @@ class LinearSVR(MaxMarginRegressor):
 
 @with_parameters
 class LinearSVC(MaxMarginClassifier):
-    """LinearSVC's defaults; what only liblinear has does nothing."""
-
     C: float = 1.0
     penalty: str = "l2"
     dual: Any = "auto"
