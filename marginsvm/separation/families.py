@@ -758,7 +758,6 @@ def codes(values: Any, name: str, n: int) -> Array:
         raise ValueError(f"{name} contains NaN; give those examples a label of their own")
     if values.ndim not in (1, 2) or len(values) != n:
         raise ValueError(f"{name} must have {n} entries, but has the shape {values.shape}")
-    if values.ndim == 1:
-        return np.asarray(np.unique(values, return_inverse=True)[1])
-    each = np.column_stack([np.unique(column, return_inverse=True)[1] for column in values.T])
+    columns = values.reshape(n, -1).T
+    each = np.column_stack([np.unique(column, return_inverse=True)[1] for column in columns])
     return np.asarray(np.unique(each, axis=0, return_inverse=True)[1]).ravel()

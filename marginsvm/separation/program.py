@@ -49,7 +49,7 @@ from marginsvm.separation.families import Design, dense
 Parts = tuple[Array, Array]  # numbers in double-double arithmetic: high and low parts
 TINY = 1e-9  # of unit vectors: 0 up to rounding
 CLEAR = 1e-6  # least dual variable of the squared hinge for unit rows at which a row overlaps
-DENSE = 2**23  # entries of sparse rows converted to dense: 64 MB
+DENSE = 1e10  # products of entries in a QR decomposition, of sparse rows converted to dense
 FEW, A_COLUMN, ROUNDS = 500, 5, 50  # rows of a sample, at least, and for each column; samples
 VECTORS = 16  # largest dimension of a null space of large sparse matrices
 PRECISE = {"atol": 1e-13, "btol": 1e-13, "conlim": 0.0}  # of least squares
@@ -106,18 +106,18 @@ def split(design: Design, everything: bool = False) -> Split:
     """Split the rows of a design; ``everything``: without a sample."""
     n, d = design.shape
     size = max(FEW, A_COLUMN * d)
-    chosen = np.full(n, everything or n <= 4 * size)
+    chosen, q = np.full(n, everything or n <= 4 * size), np.zeros(n)
     chosen[np.random.default_rng(0).permutation(n)[:size]] = True
     for _ in range(ROUNDS):
         at = np.flatnonzero(chosen)
         A = design.rows(at)
-        if sp.issparse(A) and A.shape[0] * d <= DENSE:
+        if sp.issparse(A) and A.shape[0] * d * min(A.shape[0], d) <= DENSE:
             A = A.toarray()
-        found = _split(design, at, A)
+        found = _split(design, at, A, q[at])
         missing = np.zeros(0, int) if chosen.all() else _missing(design, found, chosen)
-        if not len(missing):
+        if not len(missing) or not (found.direction[0].any() or found.weights.any()):
             return found
-        chosen[missing[:size]] = True
+        chosen[missing[:size]], q[at] = True, found.weights
         size += size // 2
     return found
 
@@ -156,7 +156,7 @@ def identified(design: Design, some: Array) -> Array:
 # ---- a sample
 
 
-def _split(design: Design, at: Array, A: Any) -> Split:
+def _split(design: Design, at: Array, A: Any, q: Array) -> Split:
     (n, d), equality = design.shape, design.equality[at]
     unit = np.exp2(np.frexp(design.reach)[1])
     S, separated, sums = A * (1.0 / unit), np.zeros(n, bool), np.zeros((d, 1))
@@ -175,7 +175,8 @@ def _split(design: Design, at: Array, A: Any) -> Split:
             sums[kept, 0] = -np.linalg.lstsq(S[:, kept], S @ sums[:, 0], rcond=None)[0]
     lengths = _lengths(Z)
     lengths[lengths == 0] = 1.0
-    separated[at], z, q, N, spanned = faces(_with_rows(Z, 1.0 / lengths), equality)
+    Z = _with_rows(Z, 1.0 / lengths)
+    separated[at], z, q, N, spanned = faces(Z, equality, q * lengths)
     w = (T @ z, 0.0 * unit) if sp.issparse(T) else multiplied(T, z[:, None])
     face = T @ N
     face[_lengths(face) <= 1e-8 * _lengths(T)] = 0.0
@@ -290,15 +291,16 @@ def multiplied(A: Array, B: Array) -> Parts:
     return high, low
 
 
-def faces(Z: Any, equality: Array) -> tuple[Array, Array, Array, Array, bool]:
+def faces(Z: Any, equality: Array, q: Any = 0.0) -> tuple[Array, Array, Array, Array, bool]:
     """Separated rows, a direction, dual variables and a basis of the face, for unit rows.
 
-    Overlapping rows restrict all others to their null space; many sparse ones are equalities of
-    the linear program. The last value tells whether the basis spans the face.
+    Of the dual variables q, those of overlapping rows may be known; else they are 0. Overlapping
+    rows restrict all others to their null space; many sparse ones are equalities of the linear
+    program. The last value tells whether the basis spans the face.
     """
     (n, k), sparse, parts = Z.shape, sp.issparse(Z), list[Array]()
-    q, w, fixed, rest = np.zeros(n), np.zeros(k), np.zeros(n, bool), np.arange(n)
-    T, N, over = Z, np.eye(0 if sparse else k), equality
+    q, w, fixed, rest = np.zeros(n) + q, np.zeros(k), np.zeros(n, bool), np.arange(n)
+    T, N, over = Z, np.eye(0 if sparse else k), equality | (q > 0)
     for method in (_hinge, _hinge, program, None):
         fixed[rest[over]] = True
         if over.any() and not sparse:
@@ -319,6 +321,8 @@ def faces(Z: Any, equality: Array) -> tuple[Array, Array, Array, Array, bool]:
         else:
             w, weights = method(T)
             w = w * (not sparse or not weights.any())  # else it is not 0 on overlapping rows
+        if not w.any() and not weights.any():
+            break  # nothing is known
         over = weights > (1e-3 if sparse and not fixed.any() else CLEAR)  # of steps by lsmr
         part[rest] = np.where(over, weights, 0.0) / lengths
         parts.append(part)
@@ -358,31 +362,35 @@ def _balancing(Z: Array, q: Array, by: Array) -> Array:
 def _hinge(T: Any) -> tuple[Array, Array]:
     """Minimise ``|max(0, 1 - T w)|^2`` by Newton's method: w, and the slack.
 
-    At a minimum, ``T' slack = 0``. If all margins become positive before, the slack is 0; both are
-    0 if neither is reached.
+    At a minimum, ``T' slack = 0``. If all margins become positive before, the slack is 0. If
+    neither is reached, the linear program is solved.
     """
     (n, k), m = T.shape, np.zeros(T.shape[0])
     w = np.zeros(k)
-    for _ in range(50):
+    for _ in range(200):
         slack = np.maximum(1.0 - m, 0.0)
         if m.any() and (m > TINY * np.sqrt(w @ w)).all():
             return w, np.zeros(n)
         active = np.flatnonzero(slack)
         A, right = T[active], slack[active]
         g = A.T @ right
-        if np.abs(g).max() <= UNIT * n:
-            break
+        ridge = 1e-3 * np.sqrt(g @ g) * (len(active) < k)  # where the Hessian is singular
         if k > 2000:
-            step = lsmr(A, right, atol=1e-10, btol=1e-10, conlim=0.0, maxiter=300)[0]
+            step = lsmr(A, right, np.sqrt(ridge), 1e-10, 1e-10, 0.0, 300)[0]
         else:
             H = dense(A.T @ A)
-            step = np.linalg.solve(H + 1e-13 * np.trace(H) * np.eye(k), g)
-        move, t = T @ step, 1.0
-        while t > 1e-6 and np.maximum(1.0 - m - t * move, 0.0) @ move < 0:
-            t *= 0.5  # beyond the minimum along this line
+            step = np.linalg.solve(H + (1e-13 * np.trace(H) + ridge) * np.eye(k), g)
+        move, low, high, t = T @ step, 0.0, 1.0, 1.0
+        while high - low > 0.01 * high:  # until the minimum along this line
+            before = np.maximum(1.0 - m - t * move, 0.0) @ move > 0
+            low, high = (t, high) if before else (low, t)
+            t = 0.5 * (low + high)
         w, m = w + t * step, m + t * move
+        if g @ step <= UNIT:
+            break
+    slack = np.maximum(1.0 - m, 0.0)
     converged = np.linalg.norm(T.T @ slack) <= TINY * np.sqrt(n)
-    return (w, slack) if converged else (np.zeros(k), np.zeros(n))
+    return (w, slack) if converged else program(T)
 
 
 def program(T: Any, E: Any = None) -> tuple[Array, Array]:
@@ -395,7 +403,7 @@ def program(T: Any, E: Any = None) -> tuple[Array, Array]:
         A_eq=sp.hstack([E, sp.csr_array((E.shape[0], n))], format="csc"),
         b_eq=np.zeros(E.shape[0]),
         bounds=np.repeat([[-np.inf, np.inf], [0.0, 1.0]], [k, n], axis=0),
-        options={**TOLERANCES, "time_limit": 100.0},
+        options={**TOLERANCES, "time_limit": 10.0},
     )
     if found.x is None:
         return np.zeros(k), np.zeros(n + E.shape[0])
@@ -408,7 +416,7 @@ def null_vectors(S: Any) -> tuple[Array, bool]:
     For large matrices, only some random ones.
     """
     d, rng = S.shape[1], np.random.default_rng(0)
-    if max(S.shape) * d <= DENSE:
+    if max(S.shape) * d * d <= DENSE:
         return null_space(dense(S)), True
     found = np.zeros((d, 0))
     while found.shape[1] < VECTORS:

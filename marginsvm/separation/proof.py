@@ -313,7 +313,8 @@ def flaw_in_floats(design: Design, found: Split) -> str:
     if flaw:
         return flaw
     V = face_in_floats(design, found)
-    if (np.abs(design.margins(V)[~found.separated]) > 1e-7).any():
+    W = V @ np.random.default_rng(0).standard_normal((V.shape[1], 2))
+    if (np.abs(design.margins(W)[~found.separated]) > 1e-7).any():
         return "some overlapping rows are not combinations of those with weight"
     if (V.any(axis=1) != found.face.any(axis=1))[kept].any():
         return "coefficients are called infinite that are finite, or the other way round"
@@ -375,11 +376,10 @@ def statuses(design: Design, found: Split, face: Face | None) -> tuple[list[str]
         found = replace(found, face=exactly)  # in floats, indistinguishable from 0
     few = found.spanned and len(infinite) <= MOST_SIGNS
     cone = Cone(design, found, face if design.is_whole else None, few)
-    seen = cone.signs(found.direction)
-    signs = {j: cone.sign(j, int(seen[j])) for j in infinite}
-    for j, sign in signs.items():
-        out[j] = {1: families.PLUS, -1: families.MINUS}.get(sign or 0, families.EITHER)
-    return out.tolist(), [j for j, sign in signs.items() if sign is None]
+    cone.take(*found.direction)
+    signs, words = [cone.sign(j) for j in infinite], {1: families.PLUS, -1: families.MINUS}
+    out[infinite] = [words.get(sign or 0, families.EITHER) for sign in signs]
+    return out.tolist(), [j for j, sign in zip(infinite, signs, strict=True) if sign is None]
 
 
 class Cone:
@@ -390,6 +390,7 @@ class Cone:
 
     def __init__(self, design: Design, found: Split, face: Any, few: bool) -> None:
         self.design, self.found, self.face, self.few = design, found, face, few
+        self.seen = np.zeros((3, design.shape[1]), bool)  # rows 1 and -1: columns with this sign
         self.look_at(np.intersect1d(found.at, np.flatnonzero(found.separated)))
 
     def look_at(self, at: Array) -> None:
@@ -406,55 +407,56 @@ class Cone:
         self.z = np.linalg.lstsq(self.F * unit[:, None], w, rcond=None)[0]
         self.z /= np.sqrt(self.z @ self.z)
 
-    def signs(self, w: Parts) -> Array:
-        """The signs of a direction of the cone; if it is outside, 0, and violated rows join T."""
-        w = w[0].ravel(), w[1].ravel()
-        bad, signs = not_positive(self.design, self.found.separated, w, self.face)
+    def take(self, w: Array, low: Any = 0.0) -> bool:
+        """Note the signs of a direction of the cone; if it is outside, violated rows join T."""
+        bad, signs = not_positive(self.design, self.found.separated, (w, low + 0 * w), self.face)
         new = np.setdiff1d(bad, self.at)[: 4 * len(self.z)]
         if len(new):
             self.look_at(np.union1d(self.at, new))
-        if self.face is None:
-            size = np.abs(w[0]) * self.design.reach
-            signs = np.where(size > TINY * size.max(), signs, 0.0)
-        return np.zeros(len(signs)) if len(bad) else signs
+        if not len(bad):
+            size = np.abs(w) * self.design.reach
+            sure = (size > TINY * size.max()) | (self.face is not None)
+            self.seen |= (signs == [[0], [1], [-1]]) & sure
+        return not len(bad)
 
-    def sign(self, j: int, seen: int) -> int | None:
+    def sign(self, j: int) -> int | None:
         """1 or -1 if a column has this sign in the whole cone; 0: either; None: unknown.
 
-        The other sign is one more row: it is separated, or its weight and those of the others prove
-        that it is not. ``seen`` is the sign in a known direction; 0: none is known. Unless there
-        are few columns, only signs that a single row implies are known.
+        Directions near one that is known may have the other sign. Else this is one more row: it is
+        separated, or its weight and those of the others prove that it is not. Unless there are few
+        columns, only signs that a single row implies are known.
         """
-        known, every = {seen} - {0}, np.flatnonzero(self.found.separated)
+        every = np.flatnonzero(self.found.separated)
         small = self.few and self.face is not None and len(every) * len(self.z) <= SIMPLEX
-        for sign in (seen or 1, -(seen or 1)):
-            for _ in range(9):  # until all rows that are violated have joined T
+        for sign in (1, -1):
+            for attempt in range(10):  # until all rows that are violated have joined T
+                if self.seen[-sign, j]:
+                    break
                 line = sign * self.F[j] / np.sqrt(self.F[j] @ self.F[j])
-                nearest = self.T @ line >= 1 - TINY
+                m = self.T @ line
+                nearest = m >= 1 - TINY
                 if nearest.any() and self.is_sum(sign, j, nearest / nearest.sum()):
                     return sign
                 if not self.few:
                     break
-                rows = np.vstack([self.T, -line])
-                separated, z, q = program.faces(rows, np.zeros(len(rows), bool))[:3]
-                if not separated[-1]:
-                    if self.is_sum(sign, j, q[:-1] / (q[-1] or 1.0)):
-                        return sign
-                    break
-                z = z / (np.sqrt(z @ z) or 1.0) + (0.0 if separated.all() else 1e-3) * self.z
-                found = int(self.signs(multiplied(self.F, z[:, None]))[j])
-                if found:
-                    known.add(found)
-                    break
-            if small and -sign not in known:
+                z = self.z - line * np.min((self.T @ self.z)[m > 0] / m[m > 0], initial=1e6) / 2
+                if attempt or line @ z >= 0:
+                    rows = np.vstack([self.T, -line])
+                    separated, z, q = program.faces(rows, np.zeros(len(rows), bool))[:3]
+                    if not separated[-1]:
+                        if self.is_sum(sign, j, q[:-1] / (q[-1] or 1.0)):
+                            return sign
+                        break
+                    z = z / (np.sqrt(z @ z) or 1.0) + (0.0 if separated.all() else 1e-3) * self.z
+                if self.take(self.F @ z):
+                    self.z = z / np.sqrt(z @ z)
+            if small and not self.seen[-sign, j]:
                 M, unit = self.on_face(every, j)
                 answer = exact.combination(M, sign * unit)
                 if answer is not None and answer[1] is None:
                     return sign
-                known |= set() if answer is None else {-sign}
-            if len(known) == 2:
-                return 0
-        return None
+                self.seen[-sign, j] = answer is not None
+        return 0 if self.seen[1, j] and self.seen[-1, j] else None
 
     def on_face(self, at: Array, j: int) -> tuple[Array, Array]:
         """Rows, and a column's unit vector, on the face: integers."""
@@ -571,8 +573,6 @@ def check_separability_proof(
     data = families.data_of(kind, X, given)
     design, status = kind.rows(data), [c.status for c in report.coefficients]
     separated, w = report.pairs, np.zeros(design.shape[1])
-    if not kind.compares:
-        separated = report.separated_rows[design.example, design.column]
     if report.direction is not None:
         coef, intercept = report.direction
         w = kind.flat(coef, intercept, design.data.intercept) / design.unit
@@ -582,7 +582,7 @@ def check_separability_proof(
     elif truth != report.kind:
         flaw = f"the kind of these rows is {truth!r}, not {report.kind!r}"
     elif (kind.table(design, separated) != report.separated_rows).any():
-        flaw = "other pairs are separated"
+        flaw = "other rows are separated"
     elif isinstance(kind, families.Pairs):
         flaw, exact = _flaw_of_pairs(design, separated, w, status), True
     else:

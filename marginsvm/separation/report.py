@@ -392,19 +392,10 @@ def check_separability(
     >>> report.kind, int(report.separated.sum()), report.coefficients[-1]
     ('quasi-complete', 10, Coefficient(name='x4', status='-inf'))
     """
+    given = {name: value for name, value in locals().items() if name not in ("X", "family")}
     fitted = arguments_of(X, y)
     if fitted is not None:
         return check_separability(**fitted)
-    given = {
-        "y": y,
-        "sample_weight": sample_weight,
-        "fit_intercept": fit_intercept,
-        "feature_names": feature_names,
-        "offset": offset,
-        "strata": strata,
-        "entry": entry,
-        "groups": groups,
-    }
     validate_parameter_constraints(_CONSTRAINTS, given, "check_separability")
     kind = families.family_of(family, y)
     data = families.data_of(kind, X, given)
