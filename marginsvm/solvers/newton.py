@@ -235,15 +235,15 @@ class Loss:
 
         Newton's method inside a bracket. With ``low = 0``, rows inactive for all t are left out.
         """
-        raw, rate, upper, cap = self.raw(m), move / self.s, self.qp.upper, self.qp.cap
+        raw, rate, cap = self.raw(m), move / self.s, self.qp.cap
+        upper = np.broadcast_to(self.qp.upper, raw.shape)
         if low == 0.0:
             reached = (raw > 0.0) | (rate < 0.0)
             reached = reached if cap is None else reached.any(axis=1)
             if 2 * np.count_nonzero(reached) < reached.size:
-                raw, rate, move = raw[reached], rate[reached], move[reached]
+                raw, rate, move, upper = (v[reached] for v in (raw, rate, move, upper))
                 cap = None if cap is None else cap[reached]
-                upper = upper[reached] if np.shape(upper) == reached.shape else upper
-        upper, high, wide = np.broadcast_to(upper, raw.shape), np.inf, max(1.0, abs(t))
+        high, wide = np.inf, max(1.0, abs(t))
         parts = [slice(i, i + PART) for i in range(0, len(raw), PART)]
         for _ in range(SEARCH_STEPS):
             pull, size, bend = 0.0, 0.0, 0.0
