@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import marginsvm
-from marginsvm._threads import single_threaded_blas
 
 matplotlib.use("Agg")
 
@@ -74,13 +73,6 @@ def pytest_report_header(config):
 def rng():
     print(f"seed {SEED}")
     return np.random.default_rng(SEED)
-
-
-@pytest.fixture
-def as_within_a_fit():
-    """Fits confine BLAS to one thread; methods that a test plays by itself do not."""
-    with single_threaded_blas():
-        yield
 
 
 @pytest.fixture(scope="session")
