@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.estimators import overlapping, separable
-from sklearn.base import BaseEstimator
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression, Perceptron, Ridge, SGDClassifier, SGDRegressor
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
@@ -222,25 +221,11 @@ def test_regressors_with_kernels(rng, kernel, Model):
             audit(model, X[::-1], y, weight)
 
 
-class Like(BaseEstimator):
-    """A model by its attributes alone, as other programs have them."""
-
-    def __init__(self, model, **attributes):
-        self.model = model
-        self.__dict__.update(attributes)
-        self.decision_function = model.decision_function
-
-    def fit(self):
-        """There is one, as estimators have it."""
-
-    def __sklearn_is_fitted__(self):
-        return True
-
-
 def test_refusals(rng):
     X, y = overlapping(rng, n=60)
     three, model = np.arange(60) % 3, SVC().fit(X, y)
-    wrong = Like(LinearSVC().fit(X[:, ::-1], y), coef_=[[1.0, 2.0, 3.0]], intercept_=[0.1])
+    wrong = LinearSVC().fit(X, y)
+    wrong.decision_function = LinearSVC().fit(X[:, ::-1], y).decision_function
     normalized = SmoothedKernelPerceptron(normalize=True, max_iter=5).fit(X, y)
     for refused, given, match in (
         (model, (X[::-1], y[::-1]), "not the examples that the model was fitted to"),

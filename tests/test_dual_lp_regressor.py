@@ -11,7 +11,7 @@ from helpers.claiming import claim, refused
 from helpers.estimators import fit, quiet
 from helpers.games import rounds, theta
 from helpers.rational import has_solution
-from scipy.optimize import linprog, minimize, nnls
+from scipy.optimize import LinearConstraint, linprog, minimize, nnls
 from sklearn import config_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
@@ -143,10 +143,7 @@ def test_other_norms_against_a_general_solver(p, rng):
     found = minimize(
         lambda w: (np.abs(w) ** p).sum() ** (2 / p) / 2,
         start,
-        constraints=[
-            {"type": "ineq", "fun": lambda w: X @ w - y + 0.1},
-            {"type": "ineq", "fun": lambda w: y + 0.1 - X @ w},
-        ],
+        constraints=LinearConstraint(X, y - 0.1, y + 0.1),
         method="SLSQP",
         options={"maxiter": 1000, "ftol": 1e-14},
     )

@@ -10,7 +10,7 @@ from helpers.games import imbalance, worst_mean
 from helpers.oracle import explicit_rows
 from helpers.pairwise import pairwise
 from helpers.tables import Table
-from scipy.optimize import minimize
+from scipy.optimize import LinearConstraint, minimize
 from scipy.special import xlogy
 from sklearn.datasets import load_digits
 from sklearn.metrics.pairwise import rbf_kernel
@@ -338,12 +338,8 @@ def best_mean(X, y, caps, balanced):
     A, B, unit = explicit_rows(X, y)
     ones = np.column_stack([np.ones(len(B)), B[:, :-1] if balanced else B[:, :0]])
     of_example = np.repeat(np.eye(len(y)), y.max(), axis=0)
-    conditions = [
-        {"type": "eq", "fun": lambda q: q @ ones - np.eye(1, ones.shape[1])[0]},
-        {"type": "ineq", "fun": lambda q: caps - q @ of_example},
-    ]
-    for condition, jacobian in zip(conditions, (ones.T, -of_example.T), strict=True):
-        condition["jac"] = lambda q, jacobian=jacobian: jacobian
+    mass = np.eye(1, ones.shape[1])[0]  # 1, and 0 of each balance
+    conditions = LinearConstraint(ones.T, mass, mass), LinearConstraint(of_example.T, 0.0, caps)
 
     def objective(q):
         return 0.5 * np.sum((q @ A) ** 2), A @ (q @ A)

@@ -1,6 +1,7 @@
 """Random small problems of comparisons, all of whose pairs are written out in rationals."""
 
 from fractions import Fraction
+from itertools import permutations
 
 import numpy as np
 
@@ -10,21 +11,13 @@ from helpers.separation_cases import in_another_form, in_other_units, judged, re
 
 def pairs_of(family, y, more):
     """Winners and rivals, by the definition."""
-    n = len(y)
+    n, pairs = len(y), permutations(range(len(y)), 2)
     if family == "conditional":
         groups = more["groups"]
-
-        def wins(i, j):
-            return groups[i] == groups[j] and y[i] == 1 and y[j] == 0
-
-    else:
-        strata, entry = more.get("strata", [0] * n), more.get("entry", [-np.inf] * n)
-
-        def wins(i, j):
-            at_risk = entry[j] < y[i][0] <= y[j][0]
-            return y[i][1] == 1 and i != j and strata[i] == strata[j] and at_risk
-
-    return [(i, j) for i in range(n) for j in range(n) if wins(i, j)]
+        return [(i, j) for i, j in pairs if groups[i] == groups[j] and y[i] == 1 and y[j] == 0]
+    strata, entry = more.get("strata", [0] * n), more.get("entry", [-np.inf] * n)
+    of_events = [(i, j) for i, j in pairs if y[i][1] == 1 and strata[i] == strata[j]]
+    return [(i, j) for i, j in of_events if entry[j] < y[i][0] <= y[j][0]]
 
 
 def expected(X, pairs):
