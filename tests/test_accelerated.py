@@ -1,5 +1,7 @@
 """The accelerated perceptron: the theorem of Wang, Hanashiro, Guha and Abernethy, every round."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -21,14 +23,8 @@ from marginsvm.papers.accelerated import AcceleratedPlay
 from marginsvm.problem.adapter import LinearAdapter
 from marginsvm.problem.rows import make_rows
 
-
-class Paper:
-    """Algorithms 1 and 2 with the paper's constants: the data player is smoothed by 4."""
-
-    def _algorithm(self):
-        return AcceleratedPlay(smoothing=4.0)
-
-
+# Algorithms 1 and 2 with the paper's constants: the data player is smoothed by 4.
+PAPER = SimpleNamespace(_algorithm=lambda: AcceleratedPlay(smoothing=4.0))
 OURS = AcceleratedPerceptron()
 
 
@@ -169,7 +165,7 @@ def test_proposition_1_the_smooth_perceptron_is_the_game(rng):
     data, A, _ = known(*lopsided(rng))
     v, mu = A.mean(axis=0), 4.0
     q = softmax(-A @ v / mu)
-    for t, state in enumerate(rounds(Paper(), data, 60)):
+    for t, state in enumerate(rounds(PAPER, data, 60)):
         np.testing.assert_allclose(state.W.image / state.weight, v, atol=1e-12)
         np.testing.assert_allclose(state.total.coef / state.weight, q, atol=1e-12)
         th = 2.0 / (t + 3)
@@ -184,7 +180,7 @@ def test_proposition_2_ji_with_the_papers_steps_is_the_game(balanced, k, rng):
     """v_T is a quarter of the weighted sum; steps twice as long are ours, and half of the sum."""
     X, y = lopsided(rng, k=k)
     data = LinearAdapter(X, make_rows(y, k, balanced=balanced))
-    for play, share in ((Paper(), 4.0), (OURS, 2.0)):
+    for play, share in ((PAPER, 4.0), (OURS, 2.0)):
         ji = MomentumMarginClassifier(step=lambda t, share=share: 2 * (t + 1) / (t + 2) / share)
         for ours, theirs in zip(rounds(play, data, 60), rounds(ji, data, 60), strict=True):
             np.testing.assert_allclose(flat(theirs.w), flat(ours.W) / share, rtol=1e-8, atol=1e-10)
@@ -206,7 +202,7 @@ def regrets(play, data, A, n_rounds):
 
 
 @each_hard
-@pytest.mark.parametrize("play", [Paper(), OURS], ids=["the paper's", "ours"])
+@pytest.mark.parametrize("play", [PAPER, OURS], ids=["the paper's", "ours"])
 def test_theorems_2_and_3_and_4(play, kind, rng):
     """Both regrets; the duality gap; rounds to a separator; the normalized margin."""
     data, A, gamma = known(*kind(rng))

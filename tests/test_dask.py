@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.estimators import IN_MEMORY, AtRound, make
+from helpers.estimators import IN_MEMORY, AtRound, make, same_fit
 from helpers.fresh import python
 from helpers.pairwise import pairwise
 from sklearn.base import clone
@@ -55,12 +55,6 @@ def client():
 
 def blobs(k, n=150, cluster_std=0.4):
     return make_blobs(n, 5, centers=k, cluster_std=cluster_std, random_state=3)
-
-
-def same_fit(a, b, tol=1e-10):
-    assert (a.n_iter_, a.status_) == (b.n_iter_, b.status_)
-    for name in ("margin_", "margin_bound_", "coef_", "intercept_"):
-        np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=tol, atol=tol)
 
 
 NORMALIZED = {

@@ -300,7 +300,7 @@ def test_forms_of_the_same_data(name, kernel, fit_intercept, rng):
     K = X @ X.T if kernel == "linear" else rbf_kernel(X, gamma=0.2)
     forms = {
         "csr": (kernel, sp.csr_array(X)),
-        "coo": (kernel, sp.coo_array(X)),
+        "triplets": (kernel, sp.coo_array(X)),
         "fortran": (kernel, np.asfortranarray(X)),
         "float32": (kernel, X.astype(np.float32)),
         "precomputed": ("precomputed", K),

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from helpers.battery import slow, some_slow
 from helpers.claiming import claim
-from helpers.estimators import BY_PASSES, ESTIMATORS, IN_MEMORY, fit, make, separable
+from helpers.estimators import BY_PASSES, ESTIMATORS, IN_MEMORY, fit, make, same_fit, separable
 from helpers.pairwise import pairwise
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
@@ -34,14 +34,6 @@ def cut(X, y, sizes, weight=None):
     ends = np.cumsum(sizes)
     parts = [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
     return [tuple(a[part] for a in (X, y, weight) if a is not None) for part in parts]
-
-
-def same_fit(a, b, rtol=1e-10):
-    assert a.n_iter_ == b.n_iter_
-    assert a.status_ == b.status_
-    for name in ("margin_", "margin_bound_", "coef_", "intercept_"):
-        assert_allclose(getattr(a, name), getattr(b, name), rtol=rtol, atol=rtol)
-    assert_allclose(a.history_["margin"], b.history_["margin"], rtol=1e-8, atol=rtol)
 
 
 def examples(rng, k, where, n=60):

@@ -83,6 +83,14 @@ def certified(estimator, *data, ends=("certified",), exact=False):
     return estimator
 
 
+def same_fit(a, b, rtol=1e-10):
+    """Assert that two fits of linear predictors went the same way, but for rounding."""
+    assert (a.n_iter_, a.status_) == (b.n_iter_, b.status_)
+    for name in ("margin_", "margin_bound_", "coef_", "intercept_"):
+        np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=rtol, atol=rtol)
+    np.testing.assert_allclose(a.history_["margin"], b.history_["margin"], rtol=1e-8, atol=rtol)
+
+
 def separable(rng, n=60, d=5, k=2, margin=0.3):
     """Random examples of k classes that a known predictor separates."""
     centres = 2.0 * np.eye(k, d)
