@@ -1,7 +1,7 @@
 """Fits on a Dask cluster: the same rounds, each a pass over the chunks where they are.
 
-The chunks stay on the workers. A round is a task for each chunk, which is sent the predictor and
-gives margins and sums: O(k d) numbers, and k numbers for each example.
+The chunks stay on the workers. A round is a task for each thread of a worker and the chunks there.
+It is sent the predictor and gives margins and sums: O(k d) numbers, and k numbers for each example.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from copy import copy
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from operator import getitem, itemgetter
 from typing import Any
 
@@ -60,9 +60,9 @@ class DaskMargin(ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    A round is a task for each chunk, which costs the scheduler about a millisecond: a few chunks
-    for each thread of a worker are best. If a worker is lost, Dask computes its chunks and its part
-    of the round again. When the fit ends or is interrupted, its data on the workers is released.
+    A round is a task for each thread of a worker, which passes over the chunks that are there: as
+    many for each are best. If a worker is lost, Dask computes its chunks and its part of the round
+    again. When the fit ends or is interrupted, its data on the workers is released.
     The driver holds the labels and, for each class and example, some numbers.
 
     Examples
@@ -190,8 +190,7 @@ class DaskBlocks:
         self._blocks = _blocks(X, y, sample_weight)
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        for block in self._blocks:
-            yield delayed(block).compute()
+        return (delayed(block).compute() for block in self._blocks)
 
 
 def _current_client() -> Any:
@@ -258,12 +257,19 @@ class _Chunks(Blocks):
         super().__init__(lambda: (), (int(ends[-1]), width), dtype, sparse)
         self._client, self._chunks, self._sizes = client, chunks, sizes
         self._places = [slice(int(e - n), int(e)) for e, n in zip(ends, sizes, strict=True)]
+        distributed.wait(chunks)
+        threads = max(client.nthreads().values(), default=1)
+        self._tasks: dict[Any, list[int]] = {}
+        for c, workers in enumerate(client.who_has(chunks).values()):
+            self._tasks.setdefault((*workers[:1], c % threads), []).append(c)
         self._sent: dict[int, tuple[Any, list[Any]]] = {}
 
     def each(self, work: Callable[..., Any], *local: Any, join: Any = list) -> list[Any]:
-        parts = [self._parts_of(a) for a in local]
-        found = self._client.map(partial(_each, work, join), self._chunks, *parts, pure=False)
-        return [one for of_chunk in self._client.gather(found) for one in of_chunk]
+        parts = list(zip(self._chunks, *map(self._parts_of, local), strict=True))
+        tasks = [[parts[c] for c in some] for some in self._tasks.values()]
+        found = self._client.gather(self._client.map(partial(_each, work, join), tasks, pure=False))
+        of_chunk = dict(zip(chain(*self._tasks.values()), chain(*found), strict=True))
+        return [one for c in range(len(parts)) for one in of_chunk[c]]
 
     def _parts_of(self, a: Any) -> list[Any]:
         """What belongs to each chunk; rows do not change, and are sent once, to all workers."""
@@ -286,9 +292,9 @@ class _Chunks(Blocks):
         return _Chunks(self._client, chunks, self._sizes, width, self.dtype, self.sparse)
 
 
-def _each(work: Callable[..., Any], join: Any, chunk: Matrix, *local: Any) -> list[Any]:
+def _each(work: Callable[..., Any], join: Any, chunks: list[Any]) -> list[Any]:
     with single_threaded_blas():
-        return join(chunk.each(work, *local, join=join))
+        return [join(chunk.each(work, *local, join=join)) for chunk, *local in chunks]
 
 
 def _ready(client: Any, checked: list[Any], layout: Layout, kept: Array) -> _Chunks:
@@ -314,8 +320,7 @@ def _chunk(checked: tuple[Any, Seen], kept: Array | None, dtype: np.dtype) -> Ma
 
 def _applied(estimator: Any, method: str, X: Any, dtype: np.dtype) -> Any:
     """Call a method on an array, or lazily on the parts of a dask collection."""
-    call = getattr(estimator, method)
-    k = len(estimator.classes_)
+    call, k = getattr(estimator, method), len(estimator.classes_)
     wide = method == "decision_function" and k > 2
     if isinstance(X, da.Array):
         X = X.rechunk({1: -1})
