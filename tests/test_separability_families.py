@@ -97,6 +97,17 @@ def test_values_for_categories_change_nothing(form):
     np.testing.assert_array_equal(ranked.separated_rows, report.separated_rows)
 
 
+def test_a_sample_of_classes_nearly_apart_says_what_all_rows_say(monkeypatch):
+    """Weights of overlapping rows carry over to the next sample; all of them are proved at last."""
+    rng, y = np.random.default_rng(0), np.repeat(np.arange(12), 60)
+    X = 2.5 * rng.standard_normal((12, 5))[y] + rng.standard_normal((720, 5))
+    sampled = proved(X, y, exact=(False,))
+    monkeypatch.setattr(program, "FEW", 10**6)
+    report = check_separability(X, y)
+    assert (report.kind, report.exact, sampled.exact) == ("quasi-complete", True, True)
+    np.testing.assert_array_equal(sampled.separated_rows, report.separated_rows)
+
+
 def test_many_classes_are_sparse_rows():
     rng = np.random.default_rng(0)
     X, y = rng.integers(-2, 3, (150, 2)).astype(float), np.arange(150) % 9
