@@ -258,9 +258,6 @@ def test_theorem_6(kind, rng):
     within(short, constant, "shortfall of the margin times gamma t (t + 1)")
 
 
-# Algorithm 4: p-norms.
-
-
 @pytest.mark.parametrize("p", [2.0, 1.5])  # the paper's q
 def test_algorithm_4_is_the_optimistic_perceptron(p, rng):
     """Both players as they are defined, with eta_w = sqrt(1 / (2 (q - 1) log n)) = 1 / eta_p."""

@@ -236,8 +236,6 @@ def test_attack(cls, request):
     survives(cls, 40 if request.config.getoption("all") else 20)
 
 
-# What it has found, one test each.
-
 WITH_KERNELS = [cls for cls in ESTIMATORS if "kernel" in parameters(cls)]
 
 
@@ -386,9 +384,6 @@ def test_examples_of_weight_zero_are_not_looked_at():
     for kernel in ("poly", "sigmoid"):
         estimator = fit(MaxMarginClassifier(kernel=kernel), X, y, sample_weight=weight)
         assert check_certificate(estimator, X, y, weight)
-
-
-# Published bounds of hostile fits hold in rationals, and changed ones are refused.
 
 
 SCRIPT = Path(__file__).parent.parent / "examples" / "benchmarks" / "hostile_fits.py"

@@ -39,9 +39,6 @@ DOCS = ROOT / "docs"
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
-# The toy algorithm of "Add an algorithm". The battery of tests (helpers/battery.py) runs over it.
-
-
 IN_THE_PACKAGE = """
 import test_architecture, test_docs, marginsvm
 test_architecture.test_imports_between_rooms_go_down()

@@ -184,9 +184,6 @@ def test_vectors_do_not_drift(form, k, p, C, rng):
         np.testing.assert_allclose(data.margins(v)[v.coef > 1e-6 * v.coef.max()], 1.0, rtol=1e-9)
 
 
-# The theorems on hard margins.
-
-
 class Dual:
     """The dual of a hard margin, the longest row being 1; its optimum, and the predictor."""
 
@@ -372,9 +369,6 @@ def test_the_listing_returns_a_worse_sequence_than_v(rng):
     listed, v = (np.sum(data.margins(data.combine(q)) <= 0) for q in path[-1])
     print(f"epoch 30: {listed} training mistakes of the listing's alpha, {v} of v")
     assert v == 0 < listed
-
-
-# Those on soft margins: appendices A and C.
 
 
 @pytest.mark.parametrize("p", [2.0, 1.5])

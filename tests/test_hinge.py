@@ -202,9 +202,6 @@ def test_kernels_at_a_large_cost(C):
     assert certified(hinge(C, kernel="rbf", gamma=0.05), X, y).n_iter_ <= 60
 
 
-# Kernels: pairs of weights on columns in float32, and their bounds, with either loss.
-
-
 def several(rng, n=600, k=4):
     """Overlapping classes of different sizes."""
     y = rng.choice(k, n, p=np.arange(1, k + 1) / sum(range(1, k + 1)))
