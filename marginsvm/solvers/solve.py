@@ -24,6 +24,7 @@ PRODUCTS, SIDE = 2**29, 1000
 SHORT = 5.0
 # Rows, entries of all rows, and examples that interior points solve in some milliseconds.
 FEW, SMALL, FEWEST = 500, 2**16, 200
+ROUNDING = 1e-14  # of a gap
 
 
 def solve(
@@ -44,7 +45,7 @@ def solve(
                 yield
         except np.linalg.LinAlgError:  # an indefinite matrix, possibly by rounding
             continue
-        if solution.ended:
+        if solution.ended or solution.gap <= ROUNDING:  # no other solver gets below it
             break
         start = solution.alpha if solution.gap < 1.0 else None
     if qp.game and not np.isfinite(solution.P):  # overlap: difference of the class means
