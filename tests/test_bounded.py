@@ -403,9 +403,6 @@ def test_what_is_published_is_proved_and_near_the_best(name, rng):
         assert proof.dual.objective() <= q.objective()
 
 
-# Weights and free unknowns.
-
-
 def drawn(rng):
     return rng.standard_normal((12, 3)), rng.standard_normal(12), rng.uniform(0.5, 2.0, 12)
 

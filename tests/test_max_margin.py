@@ -31,9 +31,6 @@ LOSSES = ["hinge", "squared_hinge"]
 FORMS = [np.asarray, sp.csr_array]
 
 
-# Hard margins: certified, or proved not to be there.
-
-
 KINDS = {
     "plain": lambda rng, X: X,
     "one feature": lambda rng, X: X[:, :1],
@@ -336,9 +333,6 @@ def test_many_rows_of_all_kinds(kind, form, C, rng):
         certified(MaxMarginClassifier(C=C), form(X + shift), y, ends=ends)
 
 
-# What there is to know of a solution.
-
-
 def test_one_feature(rng):
     """Any w > 0 has the largest margin; the support still is that of the exact weights."""
     X = rng.standard_normal((2000, 1))
@@ -399,9 +393,6 @@ def test_what_a_predictor_is_made_of(k, n, fit_intercept, C, rng):
             coef, of_linear = clf.coef_, left
         apart = left if kernel == "linear" else 2.0 * (of_linear + left)
         assert np.linalg.norm(clf.dual_coef_ @ X[clf.support_] - coef) <= apart
-
-
-# Forms of data, memory, and fits that go on.
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e200])

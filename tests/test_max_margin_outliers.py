@@ -38,9 +38,6 @@ def objective(model, X, nu, weight=None):
     return 0.5 * square - nu * weight.sum() * rho + weight @ np.maximum(0.0, rho - scores)
 
 
-# The problem of OneClassSVM.
-
-
 def is_that_of_one_class_svm(X, nu, weight=None, **params):
     ours = MaxMarginOutlierDetector(nu=nu, tol=4e-7, **params)
     certified(ours, X, None, weight)
@@ -119,9 +116,6 @@ def test_nu_is_between_the_shares_of_outliers_and_of_the_support(nu, kernel, rng
     assert np.mean(detector.predict(X) < 0) <= nu <= len(detector.support_) / len(X) + 1e-12
 
 
-# Hard margins: the distance of the hull from the origin.
-
-
 def distance_of_the_hull(X):
     q = nnls(np.vstack([X.T, np.ones(len(X))]), np.append(np.zeros(X.shape[1]), 1.0))[0]
     return np.linalg.norm(q @ X) / q.sum()
@@ -198,9 +192,6 @@ def test_hostile_problems_end_with_certificates_that_hold(first):
         assert detector.status_ in ("certified", "no_margin", "stalled", "max_iter"), seed
         for exact in {False, params["kernel"] == "linear" and X.shape[0] * X.shape[1] <= 1000}:
             confirmed(detector, X, None, weight, exact=exact)
-
-
-# Certificates, and what users do with a model.
 
 
 def test_false_claims_are_found(rng):

@@ -36,9 +36,6 @@ def gram(X):
     return 0.5 * (K + K.T)
 
 
-# The objective against other programs, and against the predictions.
-
-
 def objective(model, X, y, weight=None):
     """P of a model of ours or of scikit-learn, from its predictions; a share prices its width."""
     weight, found = np.ones(len(y)) if weight is None else weight, model.predict(X)
@@ -105,9 +102,6 @@ def test_the_weights_make_up_the_predictor(rng, loss):
     np.testing.assert_allclose(alpha @ X[reg.support_], reg.coef_, atol=1e-2)
 
 
-# Hard tubes.
-
-
 def largest_deviation(X, y):
     """The least epsilon of a hard tube, by a linear program."""
     n, d = X.shape
@@ -147,9 +141,6 @@ def test_interpolation_is_the_shortest(rng):
     X, y = line(rng, n=6, d=20)
     reg = MaxMarginRegressor(C=np.inf, epsilon=0.0, fit_intercept=False, tol=1e-9)
     np.testing.assert_allclose(certified(reg, X, y).coef_, np.linalg.pinv(X) @ y, atol=1e-6)
-
-
-# Outputs, forms of data, units.
 
 
 TUBES = [*({"epsilon": 0.003, "loss": loss} for loss in LOSSES), {"nu": 0.4}]
@@ -211,9 +202,6 @@ def test_constant_targets_and_wide_tubes(rng):
             reg = MaxMarginRegressor(C=C, epsilon=epsilon).fit(X, targets)
             assert (reg.status_, reg.objective_) == ("certified", 0.0)
             assert not reg.coef_.any()
-
-
-# Kernels.
 
 
 @pytest.mark.parametrize(
@@ -338,9 +326,6 @@ def test_hostile_problems_end_with_certificates_that_hold(first, share):
     assert len(unseen) <= (5 if share else 2), unseen
 
 
-# Claims: what is false is refused.
-
-
 @pytest.mark.parametrize("exact", [False, True])
 def test_a_norm_below_zero_is_refused(rng, exact):
     """Also one that is below it by less than any rounding."""
@@ -365,9 +350,6 @@ def test_weights_that_cancel_are_limited_by_their_caps(exact):
     bound, norm = reg.objective_bound_ * (1 + 1e-5), reg.certificate_.lower * (1 + 1e-5)
     refused(reg, "objective_bound_", X, y, exact=exact, objective_bound=bound)
     refused(reg, "norm_bound", X, y, exact=exact, lower=norm)
-
-
-# Tubes of unknown width: the problem of NuSVR.
 
 
 def test_its_width_gives_the_same_predictor(rng):

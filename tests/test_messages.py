@@ -405,9 +405,6 @@ def test_a_fit_ends_where_its_confirmed_bounds_meet(max_iter):
     assert clf.gap_ > 1e-7
 
 
-# No margin.
-
-
 def thin(rng, n=80, d=4):
     """Two classes whose best margin is a ten-thousandth of the radius."""
     X = rng.uniform(-1.0, 1.0, (n, d))

@@ -82,9 +82,6 @@ def test_bounds_hold_for_every_loss_and_schedule(params, k, fit_intercept, rng):
     assert best <= clf.margin_bound_ * (1 + 1e-5)
 
 
-# The theorems.
-
-
 KINDS = {
     "lopsided": lopsided,
     "lopsided, 4 classes": partial(lopsided, k=4),
@@ -304,9 +301,6 @@ def test_lemma_c_2_and_section_5_1_for_the_logistic_loss(rng):
     assert rate < 0.5 * best  # the bound has said something
     within(above, 4 * n * distance, "excess of the dual objective times (t + 1)^2")
     within(short, 1.0, "shortfall of the margin, as a share of the bound")
-
-
-# Nesterov's weights, and progressive rescaling.
 
 
 @pytest.mark.parametrize("balanced", [True, False])

@@ -158,9 +158,6 @@ class ShortOuterRounds(IteratedSmoothed):
         return 0.9 * problem.norm(q), super()._inner(problem, q)[1]
 
 
-# Perceptrons.
-
-
 def in_turn(self, problem, w, last):
     weights = problem.respond(w).weights
     return BestResponse(problem.row(int(w.mass) % problem.n_rows), weights)

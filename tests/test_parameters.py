@@ -176,9 +176,6 @@ print(MaxMarginClassifier(tol=0.5).fit([[0.0], [1.0]], [0, 1]).status_)
     assert done.stdout.split()[-1] == "certified"
 
 
-# What parameters may be, and what is said of those that may not.
-
-
 @pytest.mark.parametrize(
     ("params", "text"),
     [

@@ -172,9 +172,6 @@ def test_the_user_guide_names_what_to_trust():
     assert all(f"``{name}``" in listed for name in FINISHED | {name_of(PowerSchedule)})
 
 
-# Estimators of scikit-learn with the same decision values.
-
-
 def are_equal(model, estimator, X):
     """Decision values to 1e-9 of their size, and predictions; also after pickling."""
     for name in ("decision_function", "score_samples", "predict"):

@@ -177,9 +177,6 @@ def test_tables_that_offsets_balance_in_part_or_not_at_all():
         np.testing.assert_array_equal(balanced(rows, q), q)
 
 
-# Cycles of classes: the best intercepts of many.
-
-
 @pytest.mark.parametrize("k", [2, 3, 5, 30, 200])
 def test_offsets_and_the_cheapest_cycle_prove_each_other(k, rng):
     """Cycles of length 0 are negative by rounding; walks around them must not add up."""

@@ -63,9 +63,6 @@ def most(y):
     return 2.0 * float(min(np.mean(y > 0), np.mean(y < 0)))
 
 
-# The response.
-
-
 @pairwise(mu=[1e-12, 0.01, 0.3, 5.0, 1e6], balanced=[True, False], seed=range(4))
 def test_the_response_is_the_best_one(seed, balanced, mu):
     rng = np.random.default_rng(seed)
@@ -121,9 +118,6 @@ def test_a_response_without_caps_is_refused():
     problem = LinearAdapter(np.eye(2), rows).with_share(0.5)
     with pytest.raises(ValueError, match="nu caps the weights"):
         problem.respond(problem.zeros(), 1.0, logistic)
-
-
-# The problem of NuSVC.
 
 
 @each
@@ -220,9 +214,6 @@ def test_other_gradients(gradient, reached):
     assert check_certificate(clf, X, y)
 
 
-# Bounds.
-
-
 entries = st.sampled_from([0.0, 1.0, -1.0, 0.5, 2.0, 1e-3, 100.0, -3.0])
 
 
@@ -246,9 +237,6 @@ def test_false_claims_are_refused():
         refused(clf, "", X, y, **lie)
     clf.nu = 0.39
     assert "the margins are those with nu=0.39" in check_certificate(clf, X, y).reason
-
-
-# What is said of the classes.
 
 
 def test_a_positive_mean_does_not_separate():
@@ -284,9 +272,6 @@ def test_none_is_the_smallest_margin(cls):
     hard, few = (cls(nu=nu, tol=1e-2).fit(X, y) for nu in (None, 1e-6))
     assert np.isclose(hard.margin_, few.margin_, rtol=1e-2)
     assert (hard.certificate_.nu, few.certificate_.nu) == (None, 1e-6)
-
-
-# Parameters.
 
 
 def test_errors_say_what_to_do():

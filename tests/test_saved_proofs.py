@@ -134,9 +134,6 @@ def false_claims(proof, table, rtol=1e-6):
     return wrong
 
 
-# The files.
-
-
 UNREADABLE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
@@ -290,9 +287,6 @@ def test_each_estimator_saves_a_proof_or_says_why_not(cls, rng, saved):
     saved(model, X, None if cls in DETECTORS else y)
 
 
-# The command line.
-
-
 def said_by_both(proof, table, capsys):
     """What the command says of a true proof, and the program alone."""
     assert main([str(proof), str(table)]) == 0
@@ -342,9 +336,6 @@ def test_the_command_says_what_it_takes(arguments, status, capsys):
     said = capsys.readouterr()
     assert ended.value.code == status
     assert "python -m marginsvm.verify [-h] PROOF DATA" in said.out + said.err
-
-
-# Claims that are false.
 
 
 def test_predictions_that_miss_a_hard_tube_are_said_to(rng, saved):
@@ -492,9 +483,6 @@ def test_changed_proofs_are_refused_or_true(number, saved):
             table = verify_alone.table_of(other, lines_of(other["of"], X, y))[0]
             assert not false_claims(other, table), other
     assert accepted < 0.6 * number
-
-
-# What is no proof, and what has none.
 
 
 def test_the_lone_program_is_short_and_needs_nothing():

@@ -206,9 +206,6 @@ def encloses(qp, best, found):
     assert best <= P + 1e-9 * abs(best) + 1e-9
 
 
-# Every method on all programs that are its own.
-
-
 @cache
 def every_program(kind, size, seed, method=None):
     """By their names, for each method anew; without a size, those of data that are degenerate."""
