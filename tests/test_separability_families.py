@@ -99,8 +99,8 @@ def test_values_for_categories_change_nothing(form):
 
 def test_a_sample_of_classes_nearly_apart_says_what_all_rows_say(monkeypatch):
     """Weights of overlapping rows carry over to the next sample; all of them are proved at last."""
-    rng, y = np.random.default_rng(0), np.repeat(np.arange(12), 60)
-    X = 2.5 * rng.standard_normal((12, 5))[y] + rng.standard_normal((720, 5))
+    rng, y = np.random.default_rng(0), np.repeat(np.arange(8), 60)
+    X = 2.5 * rng.standard_normal((8, 4))[y] + rng.standard_normal((480, 4))
     sampled = proved(X, y, exact=(False,))
     monkeypatch.setattr(program, "FEW", 10**6)
     report = check_separability(X, y)
