@@ -1,4 +1,4 @@
-"""Bounds hold in fractions; and no error term can be left out.
+"""Bounds of programs hold in fractions; and no error term can be left out.
 
 Each case has data on which rounding is as large as it can be beside what is bounded. It holds with
 all error terms, and with the one that it is named after replaced by 0 it does not.
@@ -372,9 +372,6 @@ def test_an_exact_inner_product_is_rounded_once(rng):
     added = -float(a @ b)
     exact = dot(map(Fraction, a), map(Fraction, b)) + Fraction(added)
     assert exact_inner(a, b, added) == float(exact)
-
-
-# The quadratic program: feasible points, and what a fit publishes of a solver's points.
 
 
 @pytest.mark.parametrize("name", NAMES)

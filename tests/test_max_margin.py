@@ -113,9 +113,6 @@ def test_real_sets_are_certified(name, standardised, shared_data):
     assert certified(MaxMarginClassifier(), X, y).gap_ <= 1e-6
 
 
-# What is certified in spite of all.
-
-
 def classes(seed, n=40, d=3, k=2, shift=1.0):
     rng = np.random.default_rng(seed)
     y = np.append(np.arange(k), rng.integers(0, k, n - k))

@@ -240,9 +240,6 @@ def test_rounds_of_working_sets_end_with_a_proof(rng, tube, intercept, kernel):
         assert two.objective_[0] == pytest.approx(reg.objective_, rel=3e-6)
 
 
-# What is certified in spite of all.
-
-
 hard = Table(MaxMarginRegressor)
 
 

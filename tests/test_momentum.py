@@ -127,9 +127,6 @@ def test_a_quarter_of_the_best_margin(kind, rng):
     within(last, enough, "the last step with less than a quarter")
 
 
-# What Ji et al. state beside their theorems, in their own setting.
-
-
 @pytest.mark.parametrize("gradient", ["plain", "normalized"])
 @pytest.mark.parametrize("kind", [overlapping, contradicted])
 def test_section_3_1_where_nothing_separates(kind, gradient, rng):

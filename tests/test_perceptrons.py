@@ -300,9 +300,6 @@ def test_lemma_8_where_a_separator_exists(kind, rng):
     within(last, enough, "the last round without a separator")
 
 
-# Classical bounds of what the papers compare with.
-
-
 @each_hard
 def test_mistakes_and_rounds_of_perceptrons(kind, rng):
     """Block and Novikoff: r^2 / gamma^2 for any misclassified rows, 1 / rho_2^2 on unit rows."""

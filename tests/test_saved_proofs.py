@@ -36,8 +36,6 @@ from marginsvm import (
 from marginsvm.certificate.proof_files import lines_of, verify
 from marginsvm.verify import main
 
-# The least objective of the problem that a proof file states, by code that shares nothing with it.
-
 
 def number(text):
     return np.inf if text is None else float(verify_alone.number(text))

@@ -1,4 +1,4 @@
-"""The kinds of separation, against rationals, published answers and linear programs."""
+"""The kinds of separation: published answers, linear programs, and models that others fit."""
 
 import os
 import warnings
@@ -273,9 +273,6 @@ def test_an_offset_changes_nothing_and_the_report_says_so():
     assert shifted.coefficients == plain.coefficients
     assert "The offset changes nothing" in repr(shifted)
     assert "offset" not in repr(plain)
-
-
-# Models that other packages have fitted.
 
 
 @pytest.fixture

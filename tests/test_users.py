@@ -197,9 +197,6 @@ def test_coefficients_may_be_made_sparse(cls, rng):
     np.testing.assert_array_equal(clf.densify().coef_, dense)
 
 
-# Searches, pipelines, data frames and callbacks together, as people combine them.
-
-
 SEARCHES = {
     "grid": partial(GridSearchCV, n_jobs=2),
     "random": partial(RandomizedSearchCV, n_iter=2, random_state=0),
