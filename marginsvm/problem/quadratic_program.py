@@ -261,7 +261,7 @@ class QuadraticProgram:
         short = ~(r <= 0)  # NaN as well
         r, of = r[short], self.ridge if np.any(self.ridge) else self.upper
         price = np.broadcast_to(of, short.shape)[short]
-        return (r * (r / price)).sum() / 2 if of is self.ridge else (price * r).sum()
+        return (r * (r / (2 * price)) if of is self.ridge else price * r).sum()
 
     def dual(self, alpha: Array, w: Array | None = None) -> Any:
         """Value of the dual, a lower bound if alpha is feasible; w is ``A'alpha`` if known."""
