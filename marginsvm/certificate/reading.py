@@ -177,6 +177,7 @@ class Reading:
             self.constant = estimator.constant_
         b = np.zeros(1) if self.one_class else np.atleast_1d(estimator.intercept_)
         self.intercept = numbers.array(np.asarray(b, float))
+        self.lost = 0 * self.intercept  # by rounding of b, when it was moved to the mean
         (self._features if hasattr(estimator, "coef_") else self._kernel)()
         weight = numbers.array(data.weight)
         given: dict[str, Any] = {"weight": weight, "intercept": self.free, "signs": self.signs}
@@ -224,8 +225,10 @@ class Reading:
         self.examples = design.in_units(radius)
         self.w = self.w * radius
         if self.free:
-            shifts = [exact_inner(c, mean, b) for c, b in zip(coef, self.intercept, strict=True)]
-            self.b = np.array(shifts)
+            b = [exact_inner(c, mean, x) for c, x in zip(coef, self.intercept, strict=True)]
+            of_all = zip(coef, self.intercept, b, strict=True)
+            self.lost = np.array([exact_inner(c, mean, x, -rounded) for c, x, rounded in of_all])
+            self.b = np.array(b)
         if constant:
             self.w[:, -1] = self.intercept * (radius / constant)
 
@@ -294,7 +297,7 @@ class Reading:
                 finite = self.low[:, o][np.isfinite(self.low[:, o])]
                 centre = numbers.number(float(np.median(finite)) if len(finite) else 0.0)
                 of = ((low[:, o] - centre) - epsilon, (high[:, o] - centre) + epsilon)
-                b = b - centre
+                b = (b - centre) + self.lost[o]
             of = of if joint else tuple(end[:, 0] for end in of)
             qp = regression(self.examples, *of, loss=spec.loss, p=self.p, **given)
             f = np.append(b, width[o]) if spec.nu is not None else b
