@@ -258,17 +258,18 @@ class _Chunks(Blocks):
         self._client, self._chunks, self._sizes = client, chunks, sizes
         self._places = [slice(int(e - n), int(e)) for e, n in zip(ends, sizes, strict=True)]
         distributed.wait(chunks)
-        threads = max(client.nthreads().values(), default=1)
-        self._tasks: dict[Any, list[int]] = {}
-        for c, workers in enumerate(client.who_has(chunks).values()):
-            self._tasks.setdefault((*workers[:1], c % threads), []).append(c)
+        threads, where = max(client.nthreads().values(), default=1), client.who_has(chunks)
+        of_worker: dict[Any, list[int]] = {}
+        for c, chunk in enumerate(chunks):
+            of_worker.setdefault(tuple(where[chunk.key][:1]), []).append(c)
+        self._tasks = [some[t::threads] for some in of_worker.values() for t in range(threads)]
         self._sent: dict[int, tuple[Any, list[Any]]] = {}
 
     def each(self, work: Callable[..., Any], *local: Any, join: Any = list) -> list[Any]:
         parts = list(zip(self._chunks, *map(self._parts_of, local), strict=True))
-        tasks = [[parts[c] for c in some] for some in self._tasks.values()]
+        tasks = [[parts[c] for c in some] for some in self._tasks if some]
         found = self._client.gather(self._client.map(partial(_each, work, join), tasks, pure=False))
-        of_chunk = dict(zip(chain(*self._tasks.values()), chain(*found), strict=True))
+        of_chunk = dict(zip(chain(*self._tasks), chain(*found), strict=True))
         return [one for c in range(len(parts)) for one in of_chunk[c]]
 
     def _parts_of(self, a: Any) -> list[Any]:

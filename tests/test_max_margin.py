@@ -6,13 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.battery import slow
-from helpers.estimators import (
-    MORE_DIGITS,
-    certified,
-    confirmed,
-    fit,
-    separable,
-)
+from helpers.estimators import MORE_DIGITS, certified, confirmed, fit, separable
 from helpers.oracle import best_margin, explicit_rows
 from helpers.pairwise import pairwise
 from helpers.tables import Table
@@ -21,11 +15,8 @@ from sklearn.datasets import load_breast_cancer, make_classification
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from marginsvm import (
-    MaxMarginClassifier,
-    MaxMarginOutlierDetector,
-    MaxMarginRegressor,
-)
+from marginsvm import MaxMarginClassifier, MaxMarginOutlierDetector, MaxMarginRegressor
+from marginsvm.solvers import newton, solve
 
 LOSSES = ["hinge", "squared_hinge"]
 FORMS = [np.asarray, sp.csr_array]
@@ -426,6 +417,15 @@ def test_kernels_ask_for_few_columns(rng):
 
     assert MaxMarginClassifier(kernel=kernel).fit(X, y).status_ == "certified"
     assert sum(asked) < 0.7 * 2000**2
+
+
+@pytest.mark.parametrize(("k", "params"), [(2, {}), (3, {"loss": "hinge"}), (2, {"kernel": "rbf"})])
+def test_long_data_start_from_a_sample(k, params, rng, monkeypatch):
+    """Of kernels, coefficients of a sample are no start."""
+    X, y = rng.standard_normal((800, 5)), rng.integers(0, k, 800)
+    monkeypatch.setattr(newton, "SAMPLE", 50)
+    monkeypatch.setattr(solve, "methods", lambda qp: [newton.newton])
+    certified(MaxMarginClassifier(C=1.0, **params), X, y)
 
 
 @pytest.mark.parametrize("k", [2, 5])

@@ -540,7 +540,7 @@ def _multiple_of_squares(norm: float, v: Array, ridge: Array) -> float:
         pull = v[some] / ridge[some]
         square = norm * norm + float(pull @ v[some])
         t, better = better, max(float(pull.sum()) / square, 0.0) if square > 0.0 else better
-        if step and not t < better < inf:
+        if not better < inf or (step and not t < better):
             break
     return t
 

@@ -262,7 +262,6 @@ class Draws:
         self.slack = self.slack[self.order]
         sizes, rows_of_scores = np.diff(starts).tolist(), 1 if self.two else self.k
         self.weights = [np.empty((rows_of_scores, size)) for size in sizes]  # of the last response
-        self.runs = [np.arange(0, size, RUN) for size in sizes]
 
     def respond(self, w: Array, offsets: Array) -> tuple[Distribution, Array]:
         """Weights ``exp(-margins)`` by class, and the table of group sums of q.
@@ -288,7 +287,7 @@ class Draws:
                 e *= self.prior[block]
             if not self.two:
                 e[c] = 0.0  # no rows
-            sums = np.add.reduceat(e, self.runs[c], axis=-1)
+            sums = sums_of_runs(e)
             tops[c, others], totals[c, others] = top, sums.sum(axis=1)
             weights.append((e, sums))
         with np.errstate(divide="ignore"):

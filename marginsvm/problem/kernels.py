@@ -594,8 +594,8 @@ class Gram:
         Without ``precise``, it is computed in the precision of the values.
         """
         V, few = w.T, support_of(w.T)
-        dear = 20 if self.K is None else 2  # columns are computed, or else copied
-        if self.kept is not None or dear * len(few) < self.n or not self.fits:
+        many = self.n / (20 if self.K is None else 2)  # their columns are computed, or copied
+        if self.kept is not None or len(few) < many or not self.fits:
             F = np.zeros(V.shape)
             kept = self.kept and self.kept.take(few)
             for some, columns in kept or ((i, self.values(i)) for i in self._strips(few)):

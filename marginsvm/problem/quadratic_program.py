@@ -259,9 +259,9 @@ class QuadraticProgram:
         if self.cap is not None:
             return (self.cap * r.max(axis=1)).sum()
         short = ~(r <= 0)  # NaN as well
-        r, of = r[short], self.ridge if np.any(self.ridge) else self.upper
-        price = np.broadcast_to(of, short.shape)[short]
-        return (r * (r / (2 * price)) if of is self.ridge else price * r).sum()
+        r, squared = r[short], np.any(self.ridge)
+        price = np.broadcast_to(self.ridge if squared else self.upper, short.shape)[short]
+        return (r * (r / (2 * price)) if squared else price * r).sum()
 
     def dual(self, alpha: Array, w: Array | None = None) -> Any:
         """Value of the dual, a lower bound if alpha is feasible; w is ``A'alpha`` if known."""

@@ -49,7 +49,8 @@ from marginsvm.separation.families import Design, dense
 Parts = tuple[Array, Array]  # numbers in double-double arithmetic: high and low parts
 TINY = 1e-9  # of unit vectors: 0 up to rounding
 CLEAR = 1e-6  # least dual variable of the squared hinge for unit rows at which a row overlaps
-DENSE = 1e10  # products of entries in a QR decomposition, of sparse rows converted to dense
+# Largest dense matrices of sparse rows: entries (128 MB), and multiplications of their QR.
+DENSE, MULTIPLICATIONS = 2**24, 1e10
 FEW, A_COLUMN, ROUNDS = 500, 5, 50  # rows of a sample, at least, and for each column; samples
 VECTORS = 16  # largest dimension of a null space of large sparse matrices
 PRECISE = {"atol": 1e-13, "btol": 1e-13, "conlim": 0.0}  # of least squares
@@ -111,11 +112,12 @@ def split(design: Design, everything: bool = False) -> Split:
     for _ in range(ROUNDS):
         at = np.flatnonzero(chosen)
         A = design.rows(at)
-        if sp.issparse(A) and A.shape[0] * d * min(A.shape[0], d) <= DENSE:
+        if sp.issparse(A) and may_be_dense(A.shape[0], d):
             A = A.toarray()
         found = _split(design, at, A, q[at])
         missing = np.zeros(0, int) if chosen.all() else _missing(design, found, chosen)
-        if not len(missing) or not (found.direction[0].any() or found.weights.any()):
+        unknown = found.separated.any() and not found.direction[0].any()
+        if unknown or not len(missing):
             return found
         chosen[missing[:size]], q[at] = True, found.weights
         size += size // 2
@@ -154,6 +156,11 @@ def identified(design: Design, some: Array) -> Array:
 
 
 # ---- a sample
+
+
+def may_be_dense(n: int, d: int) -> bool:
+    """Whether n sparse rows are few enough for dense decompositions."""
+    return n * d <= DENSE and n * d * min(n, d) <= MULTIPLICATIONS
 
 
 def _split(design: Design, at: Array, A: Any, q: Array) -> Split:
@@ -416,7 +423,7 @@ def null_vectors(S: Any) -> tuple[Array, bool]:
     For large matrices, only some random ones.
     """
     d, rng = S.shape[1], np.random.default_rng(0)
-    if max(S.shape) * d * d <= DENSE:
+    if may_be_dense(max(S.shape), d):
         return null_space(dense(S)), True
     found = np.zeros((d, 0))
     while found.shape[1] < VECTORS:

@@ -313,7 +313,7 @@ def flaw_in_floats(design: Design, found: Split) -> str:
     if flaw:
         return flaw
     V = face_in_floats(design, found)
-    W = V @ np.random.default_rng(0).standard_normal((V.shape[1], 2))
+    W = V @ np.random.default_rng(0).standard_normal((V.shape[1], 8))  # an error is seen in one
     if (np.abs(design.margins(W)[~found.separated]) > 1e-7).any():
         return "some overlapping rows are not combinations of those with weight"
     if (V.any(axis=1) != found.face.any(axis=1))[kept].any():
@@ -405,7 +405,7 @@ class Cone:
         self.T, self.lengths, self.F = T / lengths[:, None], lengths * top, F @ C
         w = self.found.direction[0] * unit
         self.z = np.linalg.lstsq(self.F * unit[:, None], w, rcond=None)[0]
-        self.z /= np.sqrt(self.z @ self.z)
+        self.z /= np.sqrt(self.z @ self.z) or 1.0
 
     def take(self, w: Array, low: Any = 0.0) -> bool:
         """Note the signs of a direction of the cone; if it is outside, violated rows join T."""
@@ -439,6 +439,7 @@ class Cone:
                     return sign
                 if not self.few:
                     break
+                # half the way to the boundary of the cone, against the sign
                 z = self.z - line * np.min((self.T @ self.z)[m > 0] / m[m > 0], initial=1e6) / 2
                 if attempt or line @ z >= 0:
                     rows = np.vstack([self.T, -line])

@@ -161,12 +161,9 @@ def objective_at(side: WrittenOut | ByRows, bounds: Bounds, at: Point) -> Array:
     if not bounds.game:
         n = bounds.target.shape[-1]
         alpha, xi = at.inside[..., :n], at.duals[..., n:]
-        value = (
-            value
-            + dot(side.g, at.x[..., at.x.shape[-1] - len(side.g) :])
-            + 0.5 * dot(bounds.ridge * alpha, alpha)
-        )
-        value = value + dot(bounds.upper, xi)
+        f = at.x[..., at.x.shape[-1] - len(side.g) :]
+        value = value + dot(side.g, f) + dot(bounds.upper, xi)
+        value = value + 0.5 * dot(bounds.ridge * alpha, alpha)
     return value
 
 

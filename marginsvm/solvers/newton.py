@@ -65,7 +65,9 @@ def newton(solution: Solution, start: Array | None) -> Iterator[None]:
     system = NewtonSystem(qp)
     w, f, v = np.zeros_like(solution.w), np.zeros(qp.n_free), np.zeros(qp.shape)
     S, narrow = np.zeros((examples.n, qp.k)), 1.0
-    if start is None and examples.n >= LONG * SAMPLE and may_be_sampled(qp):
+    may_be_sampled = examples.n >= LONG * SAMPLE and not (qp.hard or qp.level)
+    may_be_sampled = may_be_sampled and examples.d is not None and qp.example is None
+    if start is None and may_be_sampled and examples.X.in_memory:
         w, f = of_sample(qp)
         S = examples.scores(w)
     elif start is not None:
@@ -113,12 +115,6 @@ def newton(solution: Solution, start: Array | None) -> Iterator[None]:
         w, before_f, S, taken = w + t * dw, f + t * df, S + t * T, taken + 1
         f, m = loss.settle(qp.values(S, before_f), before_f, reach)
         reach = 4.0 * float(np.abs(f - before_f).max(initial=0.0))
-
-
-def may_be_sampled(qp: QuadraticProgram) -> bool:
-    """Whether the program of some examples, in memory, has nearly the same solution."""
-    soft = not qp.hard and not qp.level and qp.example is None
-    return soft and getattr(qp.examples.X, "in_memory", False)
 
 
 def of_sample(qp: QuadraticProgram) -> tuple[Array, Array]:
