@@ -109,8 +109,7 @@ class DaskMargin(ClassifierMixin, BaseEstimator):
         client = self.client or _current_client()
         if client.asynchronous:
             raise ValueError(
-                "fit waits for the workers, but this client is asynchronous where it is called: "
-                "pass a synchronous one, distributed.Client(address)"
+                "this client is asynchronous where it is called: pass distributed.Client(address)"
             )
         fitted = clone(self.estimator)
         fitted._validate_params()

@@ -119,8 +119,7 @@ def test_matrix_balancing_survives_wild_tables(rng):
 @pytest.mark.parametrize("C", [np.inf, 0.7])
 @pytest.mark.parametrize("response", RESPONSES)
 def test_two_classes_as_multiclass_are_binary(balanced, C, response, rng):
-    X = rng.standard_normal((40, 3))
-    codes = np.arange(40) % 2
+    X, codes = rng.standard_normal((40, 3)), np.arange(40) % 2
     binary = LinearAdapter(X, BinaryRows(codes, 2, balanced=balanced), C)
     multi = LinearAdapter(X, MulticlassRows(codes, 2, balanced=balanced), C)
     assert binary.radius == pytest.approx(multi.radius)
@@ -138,34 +137,47 @@ def test_two_classes_as_multiclass_are_binary(balanced, C, response, rng):
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("C", [np.inf, 0.5])
 def test_adapter_against_explicit_rows(k, C, rng):
-    X = rng.standard_normal((12, 4))
-    y = np.arange(12) % k
+    X, y = rng.standard_normal((12, 4)), np.arange(12) % k
     data = LinearAdapter(X, make_rows(y, k, balanced=False), C)
     A, _, _ = explicit_rows(X, y, C=C)
     A = A / np.sqrt((A**2).sum(axis=1)).max()
     index = np.flatnonzero(np.isfinite(data.margins(data.zeros()).ravel()))
     np.testing.assert_allclose(data.gram(index, index), A @ A.T, atol=1e-12)
-    w = data.row(index[3]) + 2.0 * data.row(index[7])
-    v = A[3] + 2.0 * A[7]
+    w, v = data.row(index[3]) + 2.0 * data.row(index[7]), A[3] + 2.0 * A[7]
     np.testing.assert_allclose(data.margins(w).ravel()[index], A @ v, atol=1e-12)
     np.testing.assert_allclose(data.norm(w), np.linalg.norm(v))
 
 
+@pairwise(dtype=[np.float64, np.float32], balanced=[True, False], weighted=[True, False], C=[1, 9])
+def test_many_examples_respond_as_few(dtype, balanced, weighted, C, rng):
+    """Several blocks; exponents range over hundreds, and the largest rises along the examples."""
+    n, unit = 90_000, 1e-9 if dtype is np.float64 else 1e-5
+    X = (rng.standard_normal((n, 50)) * np.geomspace(1e-3, 1.0, n)[:, None]).astype(dtype)
+    weights = rng.uniform(0.5, 2.0, n) if weighted else None
+    rows = BinaryRows(rng.integers(0, 2, n), 2, balanced=balanced, weights=weights)
+    problem = LinearAdapter(X, rows, C)
+    w = problem.combine(rng.random(n) / n) * 100.0
+    best, plain = problem.respond(w, 0.01), softmax.respond(rows, problem.margins(w), 0.01)
+    for name in ("q", "min_margin", "offsets", "log_risk"):
+        pair = getattr(best.weights, name), getattr(plain, name)
+        np.testing.assert_allclose(*pair, rtol=unit, atol=1e-12, err_msg=name)
+    image = problem.combine(best.weights.q, precise=True).image
+    np.testing.assert_allclose(best.vector.image, image, atol=unit * np.abs(image).max())
+
+
 @pytest.mark.parametrize("mu", [1e-12, 1.0])
 def test_euclidean_weights_of_examples_of_all_magnitudes_are_balanced(mu, rng):
-    codes = np.arange(12) % 3
     weights = 10.0 ** (10.0 * (np.arange(12) % 5 - 2))
-    rows = make_rows(codes, 3, balanced=True, weights=weights)
+    rows = make_rows(np.arange(12) % 3, 3, balanced=True, weights=weights)
     q = euclidean(rows, rows.margins(mu * rng.normal(size=(12, 3))), mu).q
-    table = rows.group_sum(q)
     assert q.sum() == pytest.approx(1.0)
+    table = rows.group_sum(q)
     np.testing.assert_allclose(table.sum(axis=0), table.sum(axis=1), atol=1e-9)
 
 
 def test_tables_that_offsets_balance_in_part_or_not_at_all():
     """Classes without weight; and one that is only held against others: factors stay finite."""
-    table = np.array([[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 3.0, 1.0], [0.0, 1.0, 0.0, 2.0]])
-    table = np.vstack([table, [0.0, 5.0, 1.0, 0.0]])
+    table = np.array([[0, 0, 0, 0], [0, 0, 3, 1], [0, 1, 0, 2], [0, 5, 1, 0]], float)
     table = table * balancing_factors(table)
     np.testing.assert_allclose(table.sum(axis=0), table.sum(axis=1), rtol=1e-12)
     held = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]])
@@ -198,8 +210,7 @@ def test_offsets_and_the_cheapest_cycle_prove_each_other(k, rng):
 
 
 def test_the_cheapest_cycle_of_many_classes_takes_few_rounds(rng, monkeypatch):
-    rounds = []
-    of = intercepts._cheapest
+    rounds, of = [], intercepts._cheapest
     monkeypatch.setattr(intercepts, "_cheapest", lambda *args: rounds.append(1) or of(*args))
     cost = rng.normal(size=(400, 400))
     np.fill_diagonal(cost, np.inf)
@@ -207,12 +218,9 @@ def test_the_cheapest_cycle_of_many_classes_takes_few_rounds(rng, monkeypatch):
     assert len(rounds) <= 20
 
 
-@pytest.mark.parametrize("value", [np.inf, np.nan])
-def test_the_cheapest_cycle_of_nothing_is_nothing(value):
-    assert not np.isfinite(min_cycle(np.full((3, 3), value))[0])
-
-
 def test_no_cycle_leads_through_a_class_without_examples():
+    for nothing in (np.inf, np.nan):
+        assert not np.isfinite(min_cycle(np.full((3, 3), nothing))[0])
     cost = np.array([[np.inf, 1.0, -9.0], [3.0, np.inf, -9.0], [np.inf, np.inf, np.inf]])
     assert min_cycle(cost) == (2.0, [(0, 1), (1, 0)])
 
@@ -223,7 +231,7 @@ def test_no_cycle_leads_through_a_class_without_examples():
 def of_two_rows(C=np.inf):
     """Two rows at right angles: the best margin is the root of a half."""
     rows = make_rows(np.array([1, 0]), 2, balanced=False)
-    return LinearAdapter(np.array([[1.0, 0.0], [0.0, -1.0]]), rows, C)
+    return LinearAdapter(np.diag([1.0, -1.0]), rows, C)
 
 
 def predictor(margin):
@@ -369,8 +377,7 @@ def test_each_status_has_its_proof(goal, C, lower, upper, known, status):
 def test_a_small_bound_ends_a_fit_with_a_proof_or_at_its_end():
     """Where no bound is negligible."""
     data, stopping = of_two_rows(), Stopping(max_iter=50)
-    found = confirmed(0.0, 1e-15, separates=False)
-    proved = confirmed(0.0, 1e-15, separates=False, refuted=True)
+    found, proved = (confirmed(0.0, 1e-15, separates=False, refuted=r) for r in (False, True))
     going = Progress(None, n_iter=9, upper=1e-15)
     assert stopping.confirmed(data, going, found) is None
     assert stopping.confirmed(data, going, proved) == "no_margin"
@@ -425,5 +432,4 @@ def test_the_intercept_of_least_loss_is_sought_where_small_margins_count(shift):
         return np.exp(-sign * (np.exp(parameters[0]) * (scores + parameters[1] * 1e-3))).sum()
 
     best = minimize(risk, [6.0, 0.0], method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-10})
-    b = rows.score_offsets(found.offsets)
-    np.testing.assert_allclose(b, 1e-3 * best.x[1], atol=2e-6)
+    np.testing.assert_allclose(rows.score_offsets(found.offsets), 1e-3 * best.x[1], atol=2e-6)

@@ -19,7 +19,7 @@ from marginsvm.problem.design import Design, mean_of
 from marginsvm.problem.kernels import CACHE_SIZE, ColumnCache, Gram
 from marginsvm.problem.matrix import FLOAT32, FLOAT64, as_matrix, support_of
 from marginsvm.problem.quadratic_program import QuadraticProgram, classification, regression
-from marginsvm.problem.responses import Response, Softmax, Weights, below, softmax
+from marginsvm.problem.responses import Response, Softmax, Weights, below, reads_once, softmax
 from marginsvm.problem.rows import OutputRows, Rows, share_caps
 
 # Sizes (units of x) whose squares neither overflow nor vanish; and those of float32.
@@ -27,8 +27,9 @@ LARGEST_NORM, LARGEST_FLOAT32 = 1e152, 1e35
 # Number of examples whose mean is the centre where iterations do not depend on the radius: any
 # point among the examples will do, and the mean of all would take a pass.
 CENTRE = 256
-# Largest size of the group products that a pass over files keeps for each block (1 MiB).
-LARGEST_SUMS = 2**17
+# Entries in memory (32 MiB) for which a compiled pass is worth the import of numba; and the largest
+# size of the group products that such a pass, or one over files, keeps for each block (1 MiB).
+LARGE, LARGEST_SUMS = 2**22, 2**17
 # A squared norm |A'alpha|^2 below minus this, relative to sum(alpha)^2 and the largest kernel
 # value, is not due to rounding, even of float32: the kernel has negative eigenvalues.
 NEGATIVE = 1e-5
@@ -647,7 +648,9 @@ class LinearAdapter(KernelMatrixAdapter):
 
     def respond(self, w: Predictor, mu: float = 1.0, response: Response = softmax) -> BestResponse:
         rows, design, passes = self.rows, self.design, self.work.passes
-        once = not design.X.in_memory and rows.n_offsets**2 * design.d <= LARGEST_SUMS
+        once = not design.X.in_memory
+        once |= design.near.size >= LARGE and reads_once(design.near, rows)
+        once &= rows.n_offsets**2 * design.d <= LARGEST_SUMS
         if not (once and self.upper is None and isinstance(response, Softmax)):
             best = super().respond(w, mu, response)
         else:  # blocks are read once for scores and products

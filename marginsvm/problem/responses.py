@@ -24,6 +24,7 @@ from marginsvm.problem.intercepts import (
     logsumexp,
     min_cycle,
 )
+from marginsvm.problem.matrix import Dense
 from marginsvm.problem.rows import Rows
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
 
 LEAST_SMOOTHING = 1e-7  # of capped responses of many classes, relative to the range of margins
 LARGEST_EXPONENT = 700.0  # dimensionless; the exponential of 710 overflows float64
+WORTH_COMPILING = 2**19  # entries of a block
 
 
 @dataclass(frozen=True)
@@ -206,6 +208,10 @@ class Softmax(Response):
         """Exponents of a block's rows for a predictor in the user's units; and for each group the
         largest of them, the sum of the exponentials relative to it, and their product with X.
         """
+        if reads_once(X, rows):
+            from marginsvm.problem.online_softmax import of_two_classes
+
+            return of_two_classes(X.array, rows, slack, coef, shift, mu)
         M = rows.margins(np.subtract(X.times(coef), shift, dtype=np.float64))
         M = M if slack is None else M + slack
         E, largest = M / -mu, rows.group_min(M) / -mu
@@ -229,6 +235,15 @@ class Softmax(Response):
         E -= rows.expand(shift)
         q = rows.weighted(np.exp(E, out=E))
         return Weights(q, *rest), rows.sum_of_groups(products, np.exp(largest - shift))
+
+
+def reads_once(X: Any, rows: Rows) -> bool:
+    """Whether there is a compiled pass for such examples; few are not worth an import of numba."""
+    if X.size < WORTH_COMPILING or rows.shape != rows.codes.shape or not isinstance(X, Dense):
+        return False
+    from marginsvm._compiling import njit
+
+    return njit is not None and not X.foreign and bool(X.array.flags.c_contiguous)
 
 
 def finite(largest: Array) -> Array:
