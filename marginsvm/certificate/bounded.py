@@ -30,6 +30,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
+from itertools import chain
 from math import fsum, inf, isfinite, isqrt, nextafter
 from typing import Any
 
@@ -80,8 +81,9 @@ class Floats:
         return float(x)
 
     def total(self, values: Array) -> float:
-        """Sum of all entries, rounded once."""
-        return fsum(values[values.nonzero()].tolist())
+        """Sum of all entries, rounded once; in parts, as lists of floats take memory."""
+        parts = (values.ravel()[i : i + 2**16] for i in range(0, values.size, 2**16))
+        return fsum(chain.from_iterable(part[part.nonzero()].tolist() for part in parts))
 
     def sqrt(self, x: Any) -> float:
         """Square root; 0 for negative numbers, which are rounding errors."""
