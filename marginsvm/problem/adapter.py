@@ -17,7 +17,7 @@ from marginsvm._threads import cached_property, single_threaded_blas
 from marginsvm._typing import Array
 from marginsvm.problem.design import Design, mean_of
 from marginsvm.problem.kernels import CACHE_SIZE, ColumnCache, Gram
-from marginsvm.problem.matrix import FLOAT32, FLOAT64, as_matrix, support_of
+from marginsvm.problem.matrix import FLOAT32, FLOAT64, Dense, as_matrix, support_of
 from marginsvm.problem.quadratic_program import QuadraticProgram, classification, regression
 from marginsvm.problem.responses import Response, Softmax, Weights, below, reads_once, softmax
 from marginsvm.problem.rows import OutputRows, Rows, share_caps
@@ -648,14 +648,15 @@ class LinearAdapter(KernelMatrixAdapter):
 
     def respond(self, w: Predictor, mu: float = 1.0, response: Response = softmax) -> BestResponse:
         rows, design, passes = self.rows, self.design, self.work.passes
-        once = not design.X.in_memory
-        once |= design.near.size >= LARGE and reads_once(design.near, rows)
+        near, once = design.near, not design.X.in_memory
+        if isinstance(near, Dense) and near.size >= LARGE and reads_once(near, rows):
+            near, once = near.in_parts(), True
         once &= rows.n_offsets**2 * design.d <= LARGEST_SUMS
         if not (once and self.upper is None and isinstance(response, Softmax)):
             best = super().respond(w, mu, response)
         else:  # blocks are read once for scores and products
             coef, shift = design.for_products(self.norm_of_predictors.mirror(w.image), False)
-            found = design.near.each(
+            found = near.each(
                 lambda X, some, ridge: response.of_block(X, some, ridge, coef, shift, mu),
                 rows,
                 None if self.ridge is None else self.ridge * w.coef,

@@ -217,6 +217,8 @@ class Matrix(ABC):
 class Dense(Matrix):
     """Examples in an array of NumPy or, on any device, of a library that follows the array API."""
 
+    block_rows = 0  # of ``each``; 0: as many as stay in cache
+
     def __init__(self, array: Any) -> None:
         self.array, self.shape, self.dtype = array, array.shape, array.dtype
         if not isinstance(array, np.ndarray):
@@ -238,7 +240,13 @@ class Dense(Matrix):
 
     def _block_rows(self) -> int:
         size = DEVICE_BLOCK_BYTES if self.foreign else BLOCK_BYTES
-        return max(1, size // max(1, self.shape[1] * self.dtype.itemsize))
+        return self.block_rows or max(1, size // max(1, self.shape[1] * self.dtype.itemsize))
+
+    def in_parts(self) -> Dense:
+        """The same examples, for work that reads them once: in as many blocks as threads share."""
+        other = copy(self)
+        other.block_rows = -(-len(self) // MAX_PARTS)
+        return other
 
     def written_out(self) -> Array:
         return np.array(on_host(self.array) if self.foreign else self.array, FLOAT64)
