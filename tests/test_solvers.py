@@ -307,9 +307,9 @@ def test_methods_go_on_from_a_solution(method, kind, name):
 @pytest.mark.parametrize("size", SIZES)
 def test_pivoting_by_products_ends_what_is_nearly_solved(name, size):
     qp = every_program(DenseExamples, size, 0)[name]
-    rough = solved(newton, qp, tol=0.02)
-    found = solved(pivoting_by_products, qp, start=rough.alpha)
-    check(qp, best_value(DenseExamples, size, 0, name), found)
+    found = solved(pivoting_by_products, qp, start=solved(newton, qp, tol=0.02).alpha)
+    best = best_value(DenseExamples, size, 0, name)
+    (encloses if abs(best) <= 1e-9 else check)(qp, best, found)  # of 0, it may find no proof
 
 
 @pytest.mark.parametrize("k", [2, 3])
