@@ -221,6 +221,8 @@ class Softmax(Response):
     @staticmethod
     def of_blocks(found: list[tuple[Array, ...]]) -> tuple[Array, ...]:
         """The results of several blocks as that of one."""
+        if len(found) == 1:
+            return found[0]
         E, *sums = zip(*found, strict=True)
         largest, mass, products = map(np.stack, sums)
         top = largest.max(axis=0)
