@@ -82,7 +82,8 @@ class Floats:
 
     def total(self, values: Array) -> float:
         """Sum of all entries, rounded once; in parts, as lists of floats take memory."""
-        parts = (values.ravel()[i : i + 2**16] for i in range(0, values.size, 2**16))
+        values = values.ravel()
+        parts = (values[i : i + 2**16] for i in range(0, values.size, 2**16))
         return fsum(chain.from_iterable(part[part.nonzero()].tolist() for part in parts))
 
     def sqrt(self, x: Any) -> float:

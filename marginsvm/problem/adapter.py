@@ -664,8 +664,7 @@ class LinearAdapter(KernelMatrixAdapter):
             )
             weights, image = response.of_all(rows, response.of_blocks(found), mu)
             total = 0.0 if rows.balanced else rows.adjoint(weights.q).sum(axis=0)
-            image = design.completed(image, total)
-            best = BestResponse(Vector(image, weights.q), weights)
+            best = BestResponse(Vector(design.completed(image, total), weights.q), weights)
         self.work.passes = passes + 1.0
         return best
 

@@ -1,6 +1,6 @@
 """Softmax weights of two classes and their products with dense examples, by one compiled pass.
 
-Exponentials are relative to the largest exponent so far, and sums are rescaled when it rises. So
+Weights are relative to the largest so far, and sums are rescaled when it rises. So
 examples are read once, in pairs, one from each half, since memory serves two streams faster: a pair
 is added to the sums while the scores of the next one are computed.
 
@@ -18,18 +18,19 @@ import numpy as np
 from marginsvm._compiling import compiled
 from marginsvm._typing import Array
 
-PART = 32  # pairs whose sums are in the precision of the examples
-# Exponents below the largest, by this at least, count as this: 1e9 such weights are within
-# rounding, and smaller ones would make subnormal products, which are slow.
+PAIRS = 32  # whose sums are in the precision of the examples
+# Logarithms of weights below the largest, by this at least, count as this: 1e9 such weights are
+# within rounding, and smaller ones would make subnormal products, which are slow.
 NEGLIGIBLE = -60.0
 
 
 @compiled(error_model="numpy", fastmath={"contract", "nsz", "reassoc"})
-def one_pass(X, w, shift, scale, y, weights, E, largest, mass, products):
+def one_pass(X, w, shift, scale, y, log_weights, E, largest, heaviest, mass, products):
     """Add ``scale y_i (x_i.w - shift)`` to the exponents E; sums over each class.
 
-    ``largest`` is that of the exponents, ``mass`` the sum of the exponentials relative to it, and
-    ``products`` the sum of the examples times these.
+    ``largest`` is that of the exponents, ``heaviest`` that of their sums with ``log_weights``;
+    ``mass`` is the sum of the exponentials of these sums relative to the heaviest one, and
+    ``products`` that of the examples times them.
     """
     half, few = (len(E) + 1) // 2, np.zeros(products.shape, w.dtype)
     e = np.zeros((2, 2), w.dtype)  # weights of a pair, by class and example
@@ -43,24 +44,27 @@ def one_pass(X, w, shift, scale, y, weights, E, largest, mass, products):
             high[j] += high_u * u[j] + high_v * v[j]
             s += x[j] * w[j]
             t += z[j] * w[j]
-        if i % PART == 0 or i == half:
+        if i % PAIRS == 0 or i == half:
             products += few
             few[:] = 0.0
         if i == half:
             return
-        u, v, e[:] = x, z, 0.0
+        u, v = x, z
+        e[:] = 0.0
         for r in range(2 if i + half < len(E) else 1):
             k = i + r * half
             c = 1 if y[k] > 0.0 else 0
             E[k] += scale * y[k] * ((t if r else s) - shift)
-            if not E[k] <= largest[c]:
-                smaller = np.exp(largest[c] - E[k])
+            largest[c] = max(largest[c], E[k])
+            a = E[k] + log_weights[k]
+            if not a <= heaviest[c]:
+                smaller = np.exp(heaviest[c] - a)
                 mass[c] *= smaller
                 products[c] *= smaller
                 few[c] *= w.dtype.type(smaller)
                 e[c] *= w.dtype.type(smaller)
-                largest[c] = E[k]
-            weight = weights[k] * np.exp(max(E[k] - largest[c], NEGLIGIBLE))
+                heaviest[c] = a
+            weight = np.exp(max(a - heaviest[c], NEGLIGIBLE))
             mass[c] += weight
             e[c, r] = weight
 
@@ -70,9 +74,12 @@ def of_two_classes(
 ) -> tuple[Array, ...]:
     """See ``Softmax.of_block``."""
     E = np.zeros(len(X)) if slack is None else slack / -mu
-    weights = np.ones(len(X)) if rows.weights is None else rows.weights
-    largest, mass, products = np.full(2, -np.inf), np.zeros(2), np.zeros((2, X.shape[1]))
-    one_pass(X, coef, float(shift), -1.0 / mu, rows.y, weights, E, largest, mass, products)
+    logs = np.zeros(len(X)) if rows.weights is None else np.log(rows.weights)
+    largest, heaviest = np.full((2, 2), -np.inf)
+    mass, products = np.zeros(2), np.zeros((2, X.shape[1]))
+    one_pass(X, coef, float(shift), -1.0 / mu, rows.y, logs, E, largest, heaviest, mass, products)
+    unit = np.exp(heaviest - np.where(mass > 0.0, largest, 0.0))
+    mass, products = unit * mass, unit[:, None] * products
     if not rows.balanced:
         top = largest.max(keepdims=True)
         share = np.exp(largest - top)

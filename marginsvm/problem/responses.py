@@ -241,7 +241,7 @@ class Softmax(Response):
 
 def reads_once(X: Any, rows: Rows) -> bool:
     """Whether there is a compiled pass for such examples; few are not worth an import of numba."""
-    if X.size < WORTH_COMPILING or rows.shape != rows.codes.shape or not isinstance(X, Dense):
+    if X.size < WORTH_COMPILING or len(rows.shape) > 1 or not isinstance(X, Dense):
         return False
     from marginsvm._compiling import njit
 
