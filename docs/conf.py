@@ -42,7 +42,9 @@ nitpick_ignore_regex = [  # no inventory is fetched: the build needs no network
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
-    "filename_pattern": (r"(quickstart|tutorial_[dst]\w+|plot_(?!searchlight)\w+)\.py$"),
+    "filename_pattern": (
+        r"(quickstart|tutorial_[dst]\w+|plot_(?!searchlight)\w+)\.py$"
+    ),
     "ignore_pattern": r"(^|/)_|/benchmarks/|__init__\.py",
     "within_subsection_order": "NumberOfCodeLinesSortKey",  # the simple ones first
     "download_all_examples": False,
@@ -56,12 +58,16 @@ sphinx_gallery_conf = {
     "backreferences_dir": "generated/examples",
 }
 
-urls = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]["urls"]
+urls = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())[
+    "project"
+]["urls"]
 html_theme = "pydata_sphinx_theme"
 html_title = "marginsvm"
 html_theme_options = {
     "navbar_end": ["theme-switcher", "navbar-icon-links"],
-    "icon_links": [{"name": "Source", "url": urls["Homepage"], "icon": "fa-brands fa-github"}],
+    "icon_links": [
+        {"name": "Source", "url": urls["Homepage"], "icon": "fa-brands fa-github"}
+    ],
     "navbar_persistent": ["search-button"],
     "header_links_before_dropdown": 7,
     "secondary_sidebar_items": ["page-toc"],
@@ -75,7 +81,9 @@ html_show_sourcelink = False
 html_use_index = False  # the search and the API's page find names
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_sidebars = {name: [] for name in ("index", "installation", "exact_solver", "separation")}
+html_sidebars = {
+    name: [] for name in ("index", "installation", "exact_solver", "separation")
+}
 # A heading can be linked to by its words, as page.md#its-words.
 myst_heading_anchors = 3
 html_math_renderer = "mathml"
@@ -96,8 +104,12 @@ def visit_math(translator, node):
         flags=re.DOTALL,
     )
     # browsers set no space in "ln n"
-    formula = re.sub(r"<mo>&ApplyFunction;</mo>(?=\s*<m[in]>)", '<mspace width="0.17em"/>', formula)
-    translator.body.append(f'<div class="formula">{formula}</div>' if block else formula)
+    formula = re.sub(
+        r"<mo>&ApplyFunction;</mo>(?=\s*<m[in]>)", '<mspace width="0.17em"/>', formula
+    )
+    translator.body.append(
+        f'<div class="formula">{formula}</div>' if block else formula
+    )
     raise nodes.SkipNode
 
 

@@ -104,13 +104,20 @@ ax.legend()
 # ------------------
 # A draw is 0.5, half a win for each.
 
-print(check_separability([["Ann", "Bob"], ["Ann", "Bob"]], [1, 0.5], family="pairs").kind)
+print(
+    check_separability([["Ann", "Bob"], ["Ann", "Bob"]], [1, 0.5], family="pairs").kind
+)
 
 # %%
 # A ranking is a list; a set at its end holds the participants that were not ranked. The remainder
 # consists of parts of rankings.
 
-races = [["Ann", "Bob", "Cid"], ["Bob", "Ann", "Cid"], ["Cid", {"Dan", "Eve"}], ["Dan", "Cid"]]
+races = [
+    ["Ann", "Bob", "Cid"],
+    ["Bob", "Ann", "Cid"],
+    ["Cid", {"Dan", "Eve"}],
+    ["Dan", "Cid"],
+]
 report = check_separability(races, family="pairs")
 print(report.coefficients)
 print(report.remainder(races))

@@ -14,7 +14,9 @@ from sklearn.datasets import make_moons
 from marginsvm import MaxMarginOutlierDetector
 
 rng = np.random.default_rng(0)
-X = np.vstack([make_moons(180, noise=0.07, random_state=0)[0], rng.uniform(-1.6, 2.6, (20, 2))])
+X = np.vstack(
+    [make_moons(180, noise=0.07, random_state=0)[0], rng.uniform(-1.6, 2.6, (20, 2))]
+)
 xx, yy = np.meshgrid(np.linspace(-2, 3, 200), np.linspace(-2, 2.8, 200))
 
 fig, axes = plt.subplots(1, 3, figsize=(12, 4), sharey=True, layout="constrained")

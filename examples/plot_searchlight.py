@@ -37,7 +37,9 @@ y = np.tile([0, 1], 60)
 grid = np.stack(np.meshgrid(*map(np.arange, shape), indexing="ij"), axis=-1)
 volume = rng.standard_normal((120, *shape))
 for axis in (1, 2, 3):
-    volume = 0.5 * volume + 0.25 * (np.roll(volume, 1, axis) + np.roll(volume, -1, axis))
+    volume = 0.5 * volume + 0.25 * (
+        np.roll(volume, 1, axis) + np.roll(volume, -1, axis)
+    )
 volume /= volume.std()
 for blob in ((5, 6, 5), (14, 13, 6)):
     distance = np.linalg.norm(grid - blob, axis=-1)
@@ -46,7 +48,10 @@ for blob in ((5, 6, 5), (14, 13, 6)):
 
 # %%
 # The searchlight: spheres of radius 2.5 voxels about all voxels of an ellipsoid, the head.
-inside = np.linalg.norm((grid - np.array(shape) / 2 + 0.5) / (np.array(shape) / 2), axis=-1) < 1.2
+inside = (
+    np.linalg.norm((grid - np.array(shape) / 2 + 0.5) / (np.array(shape) / 2), axis=-1)
+    < 1.2
+)
 number = np.full(shape, -1)
 number[inside] = np.arange(inside.sum())
 X = volume[:, inside]
@@ -77,7 +82,9 @@ one = spheres[number[5, 6, 5]]
 labels = [y]
 for _ in range(1000):
     labels.append(np.concatenate([rng.permutation(y[runs == run]) for run in range(6)]))
-null = cross_val_many(MaxMarginClassifier(C=0.01), X[:, one], np.array(labels), cv=folds)
+null = cross_val_many(
+    MaxMarginClassifier(C=0.01), X[:, one], np.array(labels), cv=folds
+)
 null = null.accuracy.mean(axis=1)
 p_value = np.mean(null >= null[0])
 print(f"accuracy {null[0]:.3f}, p = {p_value:.4f}")
@@ -106,7 +113,11 @@ fig, (left, middle, right) = plt.subplots(1, 3, figsize=(12, 3.8), layout="const
 highest = np.where(inside.any(axis=2), np.nan_to_num(accuracy).max(axis=2), np.nan)
 image = left.imshow(highest.T, origin="lower", vmin=0.4, vmax=1.0)
 fig.colorbar(image, ax=left, label="accuracy in held-out runs")
-left.set(xlabel="x (voxels)", ylabel="y (voxels)", title=f"{scores.status.size} fits: best along z")
+left.set(
+    xlabel="x (voxels)",
+    ylabel="y (voxels)",
+    title=f"{scores.status.size} fits: best along z",
+)
 middle.hist(null[1:], bins=25, color="grey")
 middle.axvline(null[0], color="C3", label=f"true labels,\np = {p_value:.3f}")
 middle.set(xlabel="accuracy of the sphere at (5, 6, 5)", ylabel="permutations")
@@ -114,7 +125,11 @@ middle.set_title("1000 permutations, 6 folds each")
 middle.legend(loc="upper center", bbox_to_anchor=(0.72, 0.8))
 right.plot(lengths, bounds, "C3.-", label="concept: certified to six digits")
 right.boxplot(chances, positions=lengths, widths=0.4, sym="", manage_ticks=False)
-right.set(xlabel="length of the concept", ylabel="hard margin", title="concepts, random labels")
+right.set(
+    xlabel="length of the concept",
+    ylabel="hard margin",
+    title="concepts, random labels",
+)
 right.legend()
 if len(sys.argv) > 1:
     fig.savefig(sys.argv[1], dpi=110, bbox_inches="tight")

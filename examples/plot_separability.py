@@ -24,7 +24,9 @@ NAMES = ["NV", "PI", "EH"]
 
 def patients():
     """NV, PI, EH and HG of 79 patients."""
-    here = Path(globals().get("__file__", "a script of the gallery"))  # which runs in its folder
+    here = Path(
+        globals().get("__file__", "a script of the gallery")
+    )  # which runs in its folder
     table = np.loadtxt(here.with_name("endometrial.csv"), delimiter=",", skiprows=1)
     return table[:, :3], table[:, 3].astype(int)
 
@@ -40,8 +42,12 @@ X, y = patients()
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     for solver in ("lbfgs", "newton-cholesky"):
-        clf = LogisticRegression(C=np.inf, solver=solver, max_iter=10_000, tol=1e-10).fit(X, y)
-        print(f"{solver}:", dict(zip(NAMES, clf.coef_[0].round(2).tolist(), strict=True)))
+        clf = LogisticRegression(
+            C=np.inf, solver=solver, max_iter=10_000, tol=1e-10
+        ).fit(X, y)
+        print(
+            f"{solver}:", dict(zip(NAMES, clf.coef_[0].round(2).tolist(), strict=True))
+        )
 print("warnings:", [str(w.message) for w in caught])
 
 # %%
@@ -69,7 +75,9 @@ print(check_separability_proof(report, X, y, exact=True))
 # 0 for all of these patients, not because its coefficient is infinite.)
 
 rows, columns = report.remainder(X)
-clf = LogisticRegression(C=np.inf, solver="newton-cholesky").fit(X[rows][:, columns], y[rows])
+clf = LogisticRegression(C=np.inf, solver="newton-cholesky").fit(
+    X[rows][:, columns], y[rows]
+)
 left = [NAMES[j] for j in columns]
 print(dict(zip(left, clf.coef_[0].round(4).tolist(), strict=True)))
 print("what remains:", check_separability(X[rows][:, columns], y[rows]).kind)

@@ -13,7 +13,9 @@ from sklearn.datasets import make_blobs
 
 from marginsvm import MaxMarginClassifier
 
-X, y = make_blobs(80, centers=[[-1.2, -0.8], [1.2, 0.8]], cluster_std=1.0, random_state=4)
+X, y = make_blobs(
+    80, centers=[[-1.2, -0.8], [1.2, 0.8]], cluster_std=1.0, random_state=4
+)
 colors = np.array(["#0072B2", "#D55E00"])
 xx, yy = np.meshgrid(np.linspace(-4.5, 4.5, 200), np.linspace(-4, 4, 200))
 
@@ -25,6 +27,8 @@ for ax, C in zip(axes, (0.01, 0.3, 100.0), strict=True):
     ax.contourf(xx, yy, f, levels=[-1e9, 0, 1e9], colors=colors, alpha=0.08)
     ax.contour(xx, yy, f, levels=[-1, 0, 1], colors="k", linestyles=["--", "-", "--"])
     ax.scatter(*X.T, s=18, c=colors[y])
-    ax.scatter(*X[clf.support_].T, s=70, facecolors="none", edgecolors="k", linewidths=0.8)
+    ax.scatter(
+        *X[clf.support_].T, s=70, facecolors="none", edgecolors="k", linewidths=0.8
+    )
     width = 2 / np.linalg.norm(clf.coef_)
     ax.set(title=f"C = {C:g}: {len(clf.support_)} support vectors, width {width:.2f}")

@@ -52,7 +52,9 @@ print("checked:", check_certificate(restored[-1], Z, y).valid)
 # The exact solver stops at a gap of 1e-6 by default; here it chooses C by cross-validation.
 exact = MaxMarginClassifier(C=0.01).fit(Z, y)
 print(exact.certificate_)
-chosen = Pipeline([("scale", StandardScaler()), ("clf", MaxMarginClassifierCV())]).fit(X, y)[-1]
+chosen = Pipeline([("scale", StandardScaler()), ("clf", MaxMarginClassifierCV())]).fit(
+    X, y
+)[-1]
 print(f"chosen C: {chosen.C_:.3g}, accuracy {chosen.best_score_:.3f}")
 
 # %%
@@ -65,7 +67,9 @@ for name, fit in {"momentum": model[-1], "no momentum": plain}.items():
     MarginPathDisplay.from_estimator(fit, x="n_iter", ax=bounds, name=name)
 bounds.axhline(exact.margin_, color="0.4", lw=0.8, ls=":")
 bounds.annotate("best margin", (1, exact.margin_), (0, 3), textcoords="offset points")
-bounds.set(ylim=(0, 2.2 * exact.margin_), title="Wine, C = 0.01: bounds on the best margin")
+bounds.set(
+    ylim=(0, 2.2 * exact.margin_), title="Wine, C = 0.01: bounds on the best margin"
+)
 bounds.legend(loc="upper right", title="margin (line) and bound (dashed)")
 CostCurveDisplay.from_estimator(chosen, ax=scores)
 scores.set_title("Wine: accuracy in cross-validation")

@@ -25,7 +25,11 @@ X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_sta
 # ------------------
 # ``MaxMarginClassifierCV`` chooses both: it computes the kernel matrix once for each gamma.
 search = MaxMarginClassifierCV(
-    kernel="rbf", gammas=[0.01, 0.05, 0.2], Cs=[0.1, 1.0, 10.0, 100.0, 1000.0], cv=3, refit=False
+    kernel="rbf",
+    gammas=[0.01, 0.05, 0.2],
+    Cs=[0.1, 1.0, 10.0, 100.0, 1000.0],
+    cv=3,
+    refit=False,
 ).fit(X_train, y_train)
 for gamma, scores in zip(search.gammas_, search.scores_.mean(axis=0), strict=True):
     print(f"gamma {gamma}: best accuracy {scores.max():.4f}")

@@ -30,10 +30,14 @@ def patients():
     path = Path(os.environ.get("MARGINSVM_DATA", "")) / "golub_leukemia.npz"
     if path.is_file():
         z = np.load(path)
-        X, y, X_test, y_test = (z[key] for key in ("X_train", "y_train", "X_test", "y_test"))
+        X, y, X_test, y_test = (
+            z[key] for key in ("X_train", "y_train", "X_test", "y_test")
+        )
         return X.astype(float), y, X_test.astype(float), y_test
     print("no leukemia data here (MARGINSVM_DATA is unset): generated data instead")
-    X, y = make_classification(72, 7129, n_informative=30, class_sep=3.0, random_state=0)
+    X, y = make_classification(
+        72, 7129, n_informative=30, class_sep=3.0, random_state=0
+    )
     return X[:38], y[:38], X[38:], y[38:]
 
 
@@ -47,7 +51,9 @@ pipeline = make_pipeline(StandardScaler(), MaxMarginClassifier()).fit(X, y)
 clf = pipeline[-1]
 print(clf.certificate_)
 print(f"{len(clf.support_)} of {len(X)} patients have weight in the model")
-print(f"accuracy in cross-validation: {cross_val_score(pipeline, X, y, cv=5).mean():.3f}")
+print(
+    f"accuracy in cross-validation: {cross_val_score(pipeline, X, y, cv=5).mean():.3f}"
+)
 print(f"accuracy on {len(X_test)} test patients: {pipeline.score(X_test, y_test):.3f}")
 
 # %%
@@ -67,9 +73,13 @@ print(f"accuracy on {len(X_test)} test patients: {pipeline.score(X_test, y_test)
 # certified, the comparison is between best margins, whatever the solver.
 rng = np.random.default_rng(0)
 Z = StandardScaler().fit_transform(X)
-chance = np.array([MaxMarginClassifier().fit(Z, rng.permutation(y)).margin_ for _ in range(200)])
+chance = np.array(
+    [MaxMarginClassifier().fit(Z, rng.permutation(y)).margin_ for _ in range(200)]
+)
 larger = np.sum(chance >= clf.margin_)
-print(f"margin {clf.margin_:.1f}; with permuted labels {chance.min():.1f} to {chance.max():.1f}")
+print(
+    f"margin {clf.margin_:.1f}; with permuted labels {chance.min():.1f} to {chance.max():.1f}"
+)
 print(f"p-value of the permutation test: {(larger + 1) / (len(chance) + 1):.3f}")
 
 fig, ax = plt.subplots(figsize=(7, 3.8), layout="constrained")
@@ -93,7 +103,9 @@ fig.savefig("permuted_margins.png", dpi=110)
 # The maximum margin uses all genes. :class:`~marginsvm.DualLpPerceptron` minimises an lp norm; with
 # p near 1, few genes carry nearly all of the predictor. Its margin is in another norm.
 for p in (2.0, 1.1, 1.02, 1.005):
-    sparse = make_pipeline(StandardScaler(), DualLpPerceptron(p=p, random_state=0)).fit(X, y)
+    sparse = make_pipeline(StandardScaler(), DualLpPerceptron(p=p, random_state=0)).fit(
+        X, y
+    )
     size = np.sort(np.abs(sparse[-1].coef_[0]))[::-1].cumsum()
     genes = np.searchsorted(size, 0.99 * size[-1]) + 1
     print(

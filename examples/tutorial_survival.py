@@ -30,7 +30,10 @@ PLACEBO = """1 1 2.80  1 1 5.00  2 1 4.91  2 1 4.48  3 1 4.01  4 1 4.36  4 1 2.4
 
 def children():
     """Treatment and cell count; weeks and relapse."""
-    groups = [np.array(text.split(), dtype=float).reshape(-1, 3) for text in (TREATED, PLACEBO)]
+    groups = [
+        np.array(text.split(), dtype=float).reshape(-1, 3)
+        for text in (TREATED, PLACEBO)
+    ]
     table = np.concatenate(groups)
     return np.column_stack([np.repeat([1.0, 0.0], 21), table[:, 2]]), table[:, :2]
 
@@ -69,7 +72,9 @@ def log_likelihood(w, X, y, strata):
     score, total = X @ np.atleast_1d(w), 0.0
     for i in np.flatnonzero(y[:, 1]):
         at_risk = score[(y[:, 0] >= y[i, 0]) & (strata == strata[i])]
-        total += score[i] - at_risk.max() - np.log(np.exp(at_risk - at_risk.max()).sum())
+        total += (
+            score[i] - at_risk.max() - np.log(np.exp(at_risk - at_risk.max()).sum())
+        )
     return total
 
 
@@ -83,7 +88,9 @@ together = np.zeros(len(X), int)
 strata, columns = report.remainder(X)
 within, largest = estimate(X[:, columns], early, strata)
 without, least = estimate(X[:, 1:], early, together)
-print(f"log WBC, of the remainder: {within[0]:.3f}; of a model without 6-MP: {without[0]:.3f}")
+print(
+    f"log WBC, of the remainder: {within[0]:.3f}; of a model without 6-MP: {without[0]:.3f}"
+)
 
 # %%
 # What to say about the treatment
@@ -110,7 +117,9 @@ print(f"95 % of the profile likelihood: log hazard ratio from -infinity to {uppe
 
 fig, ax = plt.subplots(figsize=(6.5, 4), layout="constrained")
 ax.plot(b, curve, "o-", color="#D55E00", ms=3, label="profile likelihood")
-ax.axhline(largest, color="#0072B2", ls="--", label="its limit: the fit of the remainder")
+ax.axhline(
+    largest, color="#0072B2", ls="--", label="its limit: the fit of the remainder"
+)
 ax.axhline(bound, color="#009E73", ls=":", label="95 %")
 ax.set(xlabel="coefficient of 6-MP", ylabel="log likelihood", title="After five weeks")
 ax.legend()

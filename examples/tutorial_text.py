@@ -36,7 +36,9 @@ MODULES = [sklearn.linear_model, sklearn.metrics]
 def paragraphs(module):
     """Paragraphs of 15 or more words in the docstrings of a module, each once."""
     docs = "\n\n".join(getattr(module, name).__doc__ or "" for name in module.__all__)
-    words = [re.findall(r"[a-z]{3,}", part.lower()) for part in re.split(r"\n\s*\n", docs)]
+    words = [
+        re.findall(r"[a-z]{3,}", part.lower()) for part in re.split(r"\n\s*\n", docs)
+    ]
     return sorted({" ".join(part) for part in words if len(part) >= 15})
 
 
@@ -101,9 +103,13 @@ print(f"its accuracy: {hard.score(pipeline[:-1].transform(X_test), y_test):.3f}"
 path = Path(os.environ.get("MARGINSVM_DATA", "")) / "news20.npz"
 if path.is_file():
     z = np.load(path)
-    counts = sp.csr_matrix((z["data"], z["indices"], z["indptr"]), shape=tuple(z["shape"]))
+    counts = sp.csr_matrix(
+        (z["data"], z["indices"], z["indptr"]), shape=tuple(z["shape"])
+    )
     X = TfidfTransformer(sublinear_tf=True).fit_transform(counts.astype(float))
-    X_train, X_test, y_train, y_test = train_test_split(X, z["y"], stratify=z["y"], random_state=0)
+    X_train, X_test, y_train, y_test = train_test_split(
+        X, z["y"], stratify=z["y"], random_state=0
+    )
     for clf in (MaxMarginClassifier(C=1.0), LinearSVC()):
         start = perf_counter()
         accuracy = clf.fit(X_train, y_train).score(X_test, y_test)

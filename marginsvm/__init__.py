@@ -30,7 +30,12 @@ from marginsvm.papers.perceptrons import (
 )
 from marginsvm.papers.smoothed import PerceptronVonNeumann, SmoothedKernelPerceptron
 from marginsvm.problem.adapter import KernelMatrixAdapter
-from marginsvm.schedules import GrowthSchedule, NesterovSchedule, PowerSchedule, theory_draws
+from marginsvm.schedules import (
+    GrowthSchedule,
+    NesterovSchedule,
+    PowerSchedule,
+    theory_draws,
+)
 from marginsvm.separation import Separability, check_separability
 from marginsvm.separation.proof import check_separability_proof
 

@@ -31,7 +31,10 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     **options
         Those of ``numba.njit``.
     """
-    options |= {"nogil": True, "no_cfunc_wrapper": True}  # an entry from C takes time to compile
+    options |= {
+        "nogil": True,
+        "no_cfunc_wrapper": True,
+    }  # an entry from C takes time to compile
 
     def compile_loop(function: Callable[..., Any]) -> Any:
         if njit is None:

@@ -108,7 +108,9 @@ def check_exact(X: Any, name: str = "X") -> None:
             check_exact(np.asarray(X.iloc[:, j]), name)
         return
     if isinstance(X, list | tuple) or hasattr(X, "iloc"):
-        with suppress(ValueError):  # of lists of different lengths, which are refused elsewhere
+        with suppress(
+            ValueError
+        ):  # of lists of different lengths, which are refused elsewhere
             X = np.asarray(X)
     if sp.issparse(X) and not isinstance(getattr(X, "data", None), np.ndarray):  # dok
         X = X.tocsr()
@@ -133,7 +135,9 @@ def _suspects(values: Array) -> Array:
 
 def _is_rounded(value: Any) -> bool:
     try:
-        return isinstance(value, Real | Decimal) and bool(float(value) != value == value)
+        return isinstance(value, Real | Decimal) and bool(
+            float(value) != value == value
+        )
     except OverflowError:
         return True
 
@@ -224,10 +228,16 @@ class LpNorm:
         if self.p == 2.0:
             with np.errstate(over="ignore"):
                 squared = float(np.vdot(x, x) if x.size <= SHORT else np.sum(x * x))
-            if _SQUARES_LOST < squared < 1.0 / _SQUARES_LOST:  # no square that counts was lost
+            if (
+                _SQUARES_LOST < squared < 1.0 / _SQUARES_LOST
+            ):  # no square that counts was lost
                 return float(np.sqrt(squared))
         top = float(np.abs(x).max(initial=0.0))
-        return top * float(np.sum(np.abs(x / top) ** self.p) ** (1.0 / self.p)) if top else 0.0
+        return (
+            top * float(np.sum(np.abs(x / top) ** self.p) ** (1.0 / self.p))
+            if top
+            else 0.0
+        )
 
     def mirror(self, u: Array) -> Array:
         """Mirror image of u, a predictor: the gradient of ``|u|_q^2 / 2``; for p = 2, u itself."""
@@ -245,7 +255,9 @@ class LpNorm:
         top, length = float(np.abs(u).max(initial=0.0)), self.dual.length(u)
         if length * length == 0.0:
             return np.zeros_like(u), 0.0
-        diagonal = (np.abs(u) / top) ** (self.q - 2.0) * (top / length) ** (self.q - 2.0)
+        diagonal = (np.abs(u) / top) ** (self.q - 2.0) * (top / length) ** (
+            self.q - 2.0
+        )
         return (self.q - 1.0) * diagonal, (self.q - 2.0) / length**2
 
     def squared_lengths(self, X: Array) -> Array:
@@ -276,7 +288,9 @@ class LpNorm:
         if length == 0.0:
             return self.squared_lengths_of_csr(X)
         shares = (np.abs(mean) / length) ** self.q
-        here = sp.csr_array((shares[X.indices], X.indices, X.indptr), X.shape).sum(axis=1)
+        here = sp.csr_array((shares[X.indices], X.indices, X.indptr), X.shape).sum(
+            axis=1
+        )
         rest = np.clip(1.0 - np.asarray(here).ravel() + chained(X.shape[1]), 0.0, 1.0)
         rest[np.diff(X.indptr) == X.shape[1]] = 0.0
         entries = X.data.astype(np.float64) - mean[X.indices]
@@ -314,7 +328,9 @@ class SignedNorm(LpNorm):
         return self.feature_signs
 
     def mirror(self, u: Array) -> Array:
-        return np.where(self.feature_signs * u < 0.0, 0.0, u + 0.0)  # the sum makes 0 of -0
+        return np.where(
+            self.feature_signs * u < 0.0, 0.0, u + 0.0
+        )  # the sum makes 0 of -0
 
 
 def _sums_of_squares(X: Any) -> Array:

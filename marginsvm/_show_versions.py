@@ -10,7 +10,15 @@ import sklearn
 from marginsvm._version import __version__
 
 # What scikit-learn's own list leaves out, and results or speed may depend on.
-_OTHER_PACKAGES = ("numba", "llvmlite", "dask", "distributed", "pyarrow", "skops", "rich")
+_OTHER_PACKAGES = (
+    "numba",
+    "llvmlite",
+    "dask",
+    "distributed",
+    "pyarrow",
+    "skops",
+    "rich",
+)
 
 
 def show_versions() -> None:

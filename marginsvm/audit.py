@@ -19,7 +19,11 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone, is_outlier_detector, is_regressor
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import _check_sample_weight, check_array, check_consistent_length
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_array,
+    check_consistent_length,
+)
 
 from marginsvm._rounding import check_exact
 from marginsvm._typing import Array
@@ -70,15 +74,23 @@ class Worth:
         """Lower and upper bound on the suboptimality, relative to the optimum."""
         ends = (self.lower, self.upper) if self.is_margin else (self.upper, self.lower)
         sign = 1.0 if self.is_margin else -1.0
-        least, most = (max(0.0, sign * (x - self.value) / x) if x > 0.0 else 0.0 for x in ends)
+        least, most = (
+            max(0.0, sign * (x - self.value) / x) if x > 0.0 else 0.0 for x in ends
+        )
         return least, most
 
     def __str__(self) -> str:
         apart = self.upper - self.lower > 1e-4 * abs(self.upper)
-        both = f"between {self.lower:.4g} and {self.upper:.4g}" if apart else f"{self.upper:.4g}"
+        both = (
+            f"between {self.lower:.4g} and {self.upper:.4g}"
+            if apart
+            else f"{self.upper:.4g}"
+        )
         best, short = ("best", "short") if self.is_margin else ("least", "above it")
         shares = dict.fromkeys(f"{100.0 * share:.3g}" for share in self.short)
-        return f"{self.value:.4g}; the {best} is {both}: {' to '.join(shares)} % {short}"
+        return (
+            f"{self.value:.4g}; the {best} is {both}: {' to '.join(shares)} % {short}"
+        )
 
 
 @dataclass(frozen=True)
@@ -153,13 +165,19 @@ class Judged:
             ``margin_short`` and ``objective_short`` are upper bounds on the relative suboptimality;
             claims are keyed by their names.
         """
-        found: dict[str, Any] = {"problem": " ".join(filter(None, [self.name, self.problem]))}
+        found: dict[str, Any] = {
+            "problem": " ".join(filter(None, [self.name, self.problem]))
+        }
         found |= {"n_samples": self.n_samples, "n_errors": self.n_errors}
         for name, worth in (("margin", self.margin), ("objective", self.objective)):
             for field in ("", "_lower", "_upper"):
                 found[name + field] = worth and getattr(worth, field[1:] or "value")
             found[f"{name}_short"] = worth and worth.short[1]
-        return {**found, "separable": self.separable, **{c.name: c.holds for c in self.claims}}
+        return {
+            **found,
+            "separable": self.separable,
+            **{c.name: c.holds for c in self.claims},
+        }
 
     @property
     def short(self) -> float:
@@ -169,13 +187,19 @@ class Judged:
 
     def lines(self) -> list[str]:
         """The report as lines of text."""
-        known = {True: ", which can be separated", False: ", which cannot be separated", None: ""}
+        known = {
+            True: ", which can be separated",
+            False: ", which cannot be separated",
+            None: "",
+        }
         errors = f"{self.n_errors} of {self.n_samples}"
         found = f"does not separate the classes{known[self.separable]}: {errors} are on wrong sides"
         if self.regression:
             found = f"{errors} targets are outside of the tube"
         found = f"margin {self.margin}" if self.margin else found
-        cost = [f"objective {self.objective} ({self.problem})"] if self.objective else []
+        cost = (
+            [f"objective {self.objective} ({self.problem})"] if self.objective else []
+        )
         return [found, *cost, *map(str, self.claims)]
 
 
@@ -223,7 +247,9 @@ class Audit:
     def __repr__(self) -> str:
         parts = [f"{self.model} on"]
         for judged in sorted(self.problems, key=lambda judged: -judged.short)[:SHOWN]:
-            heading = ", ".join(filter(None, [judged.name, f"{judged.n_samples} examples"]))
+            heading = ", ".join(
+                filter(None, [judged.name, f"{judged.n_samples} examples"])
+            )
             parts.append("\n  ".join([f"{heading}:", *judged.lines()]))
         left = len(self.problems) - SHOWN
         parts += [f"and {left} more, which fall short by less: see rows()"] * (left > 0)
@@ -294,7 +320,9 @@ def audit(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Audit
     """
     model, X = unwrapped(model, "intercept_", X)
     if not (hasattr(model, "coef_") or hasattr(model, "dual_coef_")):
-        raise TypeError(f"{type(model).__name__} has neither coef_ nor dual_coef_ to be judged")
+        raise TypeError(
+            f"{type(model).__name__} has neither coef_ nor dual_coef_ to be judged"
+        )
     X = examples_on_host(X)
     check_exact(X)
     X = check_array(X, accept_sparse="csr", dtype=np.float64)
@@ -304,7 +332,9 @@ def audit(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Audit
         check_consistent_length(X, y)
     solved = [*_solved(model, X, y, weight, _estimator(model, X, y))]
     _refuse_misread(model, solved, X)
-    return Audit(" ".join(repr(model).split()), tuple(_judged(model, one, X) for one in solved))
+    return Audit(
+        " ".join(repr(model).split()), tuple(_judged(model, one, X) for one in solved)
+    )
 
 
 @dataclass(frozen=True)
@@ -342,7 +372,11 @@ class _Solved:
         if hasattr(stated, "coef_"):
             return np.asarray(X[some] @ stated.coef_.T) + stated.intercept_
         support, given = self.rows[stated.support_], stated.kernel == "precomputed"
-        K = X[some][:, support] if given else kernel_on(stated, X, self.weight)(X[some], X[support])
+        K = (
+            X[some][:, support]
+            if given
+            else kernel_on(stated, X, self.weight)(X[some], X[support])
+        )
         return np.asarray(K @ stated.dual_coef_.T) + stated.intercept_
 
     def worth(self, X: Any, **changed: Any) -> tuple[float, float]:
@@ -359,8 +393,15 @@ class _Solved:
         """Fit of the same problem by this package; with a constant feature, without intercept."""
         X = self.examples(X)
         if constant is not None:
-            column, changed = np.full((X.shape[0], 1), constant), {"fit_intercept": False}
-            X = sp.hstack([X, column], format="csr") if sp.issparse(X) else np.hstack([X, column])
+            column, changed = (
+                np.full((X.shape[0], 1), constant),
+                {"fit_intercept": False},
+            )
+            X = (
+                sp.hstack([X, column], format="csr")
+                if sp.issparse(X)
+                else np.hstack([X, column])
+            )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the bounds show it
             best = clone(self.stated).set_params(**changed)
@@ -380,7 +421,10 @@ def _judged(model: Any, one: _Solved, X: Any) -> Judged:
     own = margin = separable = penalty = None
     best: Any = None
     regression, detector = is_regressor(stated), is_outlier_detector(stated)
-    loss, intercept = getattr(stated, "C", np.inf) < np.inf, getattr(stated, "fit_intercept", False)
+    loss, intercept = (
+        getattr(stated, "C", np.inf) < np.inf,
+        getattr(stated, "fit_intercept", False),
+    )
     if loss:
         cost, best = one.worth(X)[0], one.best(X)
         own = _objective(cost, best)
@@ -398,21 +442,29 @@ def _judged(model: Any, one: _Solved, X: Any) -> Judged:
     claims = [*_claims(model, own, penalty, intercept)]
     scores, y = one.scores(X, one.rows), one.y
     if regression:
-        errors = np.abs(scores[:, 0] - y) > (stated.epsilon_[0] if stated.nu else stated.epsilon)
+        errors = np.abs(scores[:, 0] - y) > (
+            stated.epsilon_[0] if stated.nu else stated.epsilon
+        )
     elif scores.shape[1] == 1:
-        errors = np.where(y == 1, scores[:, 0], -scores[:, 0]) < (0.0 if detector else 1e-300)
+        errors = np.where(y == 1, scores[:, 0], -scores[:, 0]) < (
+            0.0 if detector else 1e-300
+        )
     else:
         own_class = y[:, None] == np.arange(scores.shape[1])
         errors = scores[own_class] <= np.where(own_class, -np.inf, scores).max(axis=1)
     words = [f"{stated.loss} loss", f"C = {stated.C:g}"] if loss else []
     if regression or detector:
-        words.append(f"nu = {stated.nu:g}" if stated.nu else f"epsilon = {stated.epsilon:g}")
+        words.append(
+            f"nu = {stated.nu:g}" if stated.nu else f"epsilon = {stated.epsilon:g}"
+        )
     kernel = stated.kernel if isinstance(stated.kernel, str) else "callable"
     words += [f"{kernel} kernel"] * (kernel != "linear")
     words += ["no intercept"] * (not detector and not intercept)
     if detector:
         share = float(one.weight @ errors) / float(one.weight.sum())
-        text = f"at most nu={stated.nu:g} of the examples are outliers ({share:.4g} are)"
+        text = (
+            f"at most nu={stated.nu:g} of the examples are outliers ({share:.4g} are)"
+        )
         claims.append(Claim("share", share <= stated.nu, text))
     found = one.name, ", ".join(words), len(one.rows), int(np.count_nonzero(errors))
     return Judged(*found, own, margin, separable, tuple(claims), regression)
@@ -438,7 +490,9 @@ def _claims(
         least, most = own.short
         text = f"its own objective exceeds the least by no more than tol={tol:g} of it "
         text += f"(by {100.0 * most:.3g} % at most)"
-        yield Claim("tolerance", True if most <= tol else False if least > tol else None, text)
+        yield Claim(
+            "tolerance", True if most <= tol else False if least > tol else None, text
+        )
 
 
 # Reading of models.
@@ -451,21 +505,27 @@ def _refuse_misread(model: Any, solved: list[_Solved], X: Any) -> None:
     pairs.decision_function_shape = "ovo"  # libsvm's scores themselves
     predict = pairs.predict if is_regressor(model) else pairs.decision_function
     found, near = np.asarray(on_host(predict(X[some]))), NEAR * np.abs(scores).max()
-    if found.size != scores.size or np.any(abs(scores - found.reshape(scores.shape)) > near):
+    if found.size != scores.size or np.any(
+        abs(scores - found.reshape(scores.shape)) > near
+    ):
         text = f"the attributes of {type(model).__name__} do not give what it predicts"
         raise ValueError(f"{text}: it cannot be read, or was fitted to other examples")
 
 
 def _array(x: Any) -> Array:
     x = on_host(x)
-    return np.atleast_1d(np.asarray(x.toarray() if sp.issparse(x) else x, dtype=np.float64))
+    return np.atleast_1d(
+        np.asarray(x.toarray() if sp.issparse(x) else x, dtype=np.float64)
+    )
 
 
 def _estimator(model: Any, X: Any, y: Any) -> Any:
     """An estimator of this package with the model's parameters; C is infinite without a loss."""
     get = partial(getattr, model)
     if get("normalize", False) or get("p", 2.0) != 2.0:
-        raise ValueError("a model of normalised examples, or with p != 2, is not judged here")
+        raise ValueError(
+            "a model of normalised examples, or with p != 2, is not judged here"
+        )
     nu, joint = get("nu", None) or None, get("multi_class", None) == "crammer_singer"
     tubes, detector = is_regressor(model), is_outlier_detector(model)
     dual = hasattr(model, "support_vectors_")  # a kernel expansion
@@ -475,7 +535,9 @@ def _estimator(model: Any, X: Any, y: Any) -> Any:
         given["gamma"] = get("_gamma", given["gamma"])
     if bool(nu) != detector and not tubes:
         text = "of outlier detectors, those with nu are judged"
-        raise ValueError(text if detector else "a classifier with nu is not judged: it has no C")
+        raise ValueError(
+            text if detector else "a classifier with nu is not judged: it has no C"
+        )
     if detector:
         return MaxMarginOutlierDetector(nu=nu, **given)
     C, loss = get("C", np.inf), get("loss", None)
@@ -486,15 +548,23 @@ def _estimator(model: Any, X: Any, y: Any) -> Any:
     if joint or (loss is None and dual):
         loss = TUBES[0] if tubes else "hinge"
     loss = loss or ("squared_hinge" if hasattr(model, "certificate_") else None)
-    soft = loss in (TUBES if tubes else HINGES) and get("penalty", "l2") == "l2" and np.isfinite(C)
+    soft = (
+        loss in (TUBES if tubes else HINGES)
+        and get("penalty", "l2") == "l2"
+        and np.isfinite(C)
+    )
     given["fit_intercept"] = bool(get("fit_intercept", True))
     if soft:
         given |= {"C": float(C), "loss": loss}
     if not tubes:
         return MaxMarginClassifier(**given)
     if not soft or np.ndim(y) != 1:
-        raise ValueError(f"of regressors, those of one output with the losses {TUBES} are judged")
-    return MaxMarginRegressor(**given, **({"nu": nu} if nu else {"epsilon": float(model.epsilon)}))
+        raise ValueError(
+            f"of regressors, those of one output with the losses {TUBES} are judged"
+        )
+    return MaxMarginRegressor(
+        **given, **({"nu": nu} if nu else {"epsilon": float(model.epsilon)})
+    )
 
 
 def _places(model: Any, X: Any, weight: Array) -> Array | None:
@@ -510,27 +580,38 @@ def _places(model: Any, X: Any, weight: Array) -> Array | None:
             difference = abs(sp.csr_array(X[places[support]]) - vectors).max()
             if difference <= 1e-6 * abs(vectors).max():  # they may be stored in float32
                 return np.asarray(places[support])
-    raise ValueError("not the examples that the model was fitted to: X[support_] are others")
+    raise ValueError(
+        "not the examples that the model was fitted to: X[support_] are others"
+    )
 
 
 def _solved(model: Any, X: Any, y: Any, weight: Array, like: Any) -> Iterator[_Solved]:
     """The problems of a model, with its solutions."""
     place = _places(model, X, weight)
     coef = np.atleast_2d(_array(model.coef_ if place is None else model.dual_coef_))
-    b = -_array(model.offset_) if is_outlier_detector(model) else _array(model.intercept_).ravel()
+    b = (
+        -_array(model.offset_)
+        if is_outlier_detector(model)
+        else _array(model.intercept_).ravel()
+    )
     b = np.broadcast_to(b, len(coef)) if place is None else b
 
     constant = getattr(model, "intercept_scaling", None)
     constant = constant if getattr(like, "fit_intercept", False) else None
 
-    def of(name: str, codes: Array, weight: Array, coef: Array, b: Array, at: Any) -> _Solved:
+    def of(
+        name: str, codes: Array, weight: Array, coef: Array, b: Array, at: Any
+    ) -> _Solved:
         rows, stated = np.flatnonzero(weight > 0.0), clone(like)
         stated.intercept_ = np.array(b)
         if at is None or like.kernel == "linear":
             stated.coef_ = coef if at is None else np.asarray(coef @ X[at])
         else:
             order = np.argsort(at)
-            stated.dual_coef_, stated.support_ = coef[:, order], np.searchsorted(rows, at[order])
+            stated.dual_coef_, stated.support_ = (
+                coef[:, order],
+                np.searchsorted(rows, at[order]),
+            )
         if isinstance(like, MaxMarginClassifier):
             stated.classes_ = np.unique(codes[rows])
         return _Solved(name, rows, codes[rows], weight[rows], stated, constant)
@@ -547,7 +628,9 @@ def _solved(model: Any, X: Any, y: Any, weight: Array, like: Any) -> Iterator[_S
         return
     classes = np.asarray(on_host(getattr(model, "classes_", np.unique(y))))
     if y.ndim != 1 or not np.isin(y, classes).all():
-        raise ValueError(f"y has to hold labels that the model was fitted to: {classes.tolist()}")
+        raise ValueError(
+            f"y has to hold labels that the model was fitted to: {classes.tolist()}"
+        )
     codes, k = np.searchsorted(classes, y), len(classes)
     counted = np.ones(len(y)) if hasattr(model, "alpha") else weight
     factor = class_weights(getattr(model, "class_weight", None), y, counted)
@@ -558,14 +641,20 @@ def _solved(model: Any, X: Any, y: Any, weight: Array, like: Any) -> Iterator[_S
         yield of("", codes, weight * factor, coef, b, place)
     elif place is not None:
         of_class = np.repeat(np.arange(k), np.asarray(on_host(model.n_support_)))
-        for p, (i, j) in enumerate(combinations(range(k), 2)):  # the first class is positive
+        for p, (i, j) in enumerate(
+            combinations(range(k), 2)
+        ):  # the first class is positive
             # a vector of class c has k - 1 coefficients, one against each other class
             some, both = np.isin(of_class, (i, j)), np.isin(codes, (i, j))
             pair = np.where(of_class == i, coef[j - 1], coef[i])[None, some]
             name, is_i = f"{classes[i]} against {classes[j]}", (codes == i).astype(int)
-            yield of(name, is_i, weight * factor * both, pair, b[p : p + 1], place[some])
+            yield of(
+                name, is_i, weight * factor * both, pair, b[p : p + 1], place[some]
+            )
     elif np.isinf(like.C) and not hasattr(model, "loss"):
-        raise ValueError(f"which of {k} classes are held against which? give a model of two")
+        raise ValueError(
+            f"which of {k} classes are held against which? give a model of two"
+        )
     else:
         for c in range(k):  # class weights apply to the positive class only
             is_c = (codes == c).astype(int)

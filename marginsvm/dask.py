@@ -19,7 +19,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from marginsvm._threads import single_threaded_blas
 from marginsvm._typing import Array
-from marginsvm.estimators.fit_blocks import Layout, Seen, block_data, look, refuse_blocks
+from marginsvm.estimators.fit_blocks import (
+    Layout,
+    Seen,
+    block_data,
+    look,
+    refuse_blocks,
+)
 from marginsvm.problem.matrix import Blocks, Matrix, as_matrix, stacked
 
 try:
@@ -115,7 +121,9 @@ class DaskMargin(ClassifierMixin, BaseEstimator):
         fitted._validate_params()
         refuse_blocks(fitted)
         blocks, name = enumerate(_blocks(X, y, sample_weight)), type(fitted).__name__
-        checked = client.compute([delayed(look)(name, number, block) for number, block in blocks])
+        checked = client.compute(
+            [delayed(look)(name, number, block) for number, block in blocks]
+        )
         seen = client.gather(client.map(itemgetter(1), checked))
         training = block_data(fitted, seen, partial(_ready, client, checked))
         self.estimator_ = fitted._fit(training, X, y)
@@ -223,7 +231,11 @@ def _parts(a: Any, X: Any) -> list[Any]:
                 "the chunks of X have unknown sizes: call X.compute_chunk_sizes() first"
             )
         if not isinstance(a, da.Array):
-            a = a.to_dask_array(lengths=True) if hasattr(a, "to_dask_array") else da.atleast_1d(a)
+            a = (
+                a.to_dask_array(lengths=True)
+                if hasattr(a, "to_dask_array")
+                else da.atleast_1d(a)
+            )
         if a.shape[0] != X.shape[0]:
             raise ValueError(
                 f"X has {X.shape[0]} rows, but y or sample_weight {a.shape[0]}: they must agree "
@@ -250,24 +262,41 @@ class _Chunks(Blocks):
     """
 
     def __init__(
-        self, client: Any, chunks: list[Any], sizes: Array, width: int, dtype: Any, sparse: bool
+        self,
+        client: Any,
+        chunks: list[Any],
+        sizes: Array,
+        width: int,
+        dtype: Any,
+        sparse: bool,
     ) -> None:
         ends = np.cumsum(sizes)
         super().__init__(lambda: (), (int(ends[-1]), width), dtype, sparse)
         self._client, self._chunks, self._sizes = client, chunks, sizes
-        self._places = [slice(int(e - n), int(e)) for e, n in zip(ends, sizes, strict=True)]
+        self._places = [
+            slice(int(e - n), int(e)) for e, n in zip(ends, sizes, strict=True)
+        ]
         distributed.wait(chunks)
-        threads, where = max(client.nthreads().values(), default=1), client.who_has(chunks)
+        threads, where = (
+            max(client.nthreads().values(), default=1),
+            client.who_has(chunks),
+        )
         of_worker: dict[Any, list[int]] = {}
         for c, chunk in enumerate(chunks):
             of_worker.setdefault(tuple(where[chunk.key][:1]), []).append(c)
-        self._tasks = [some[t::threads] for some in of_worker.values() for t in range(threads)]
+        self._tasks = [
+            some[t::threads] for some in of_worker.values() for t in range(threads)
+        ]
         self._sent: dict[int, tuple[Any, list[Any]]] = {}
 
-    def each(self, work: Callable[..., Any], *local: Any, join: Any = list) -> list[Any]:
+    def each(
+        self, work: Callable[..., Any], *local: Any, join: Any = list
+    ) -> list[Any]:
         parts = list(zip(self._chunks, *map(self._parts_of, local), strict=True))
         tasks = [[parts[c] for c in some] for some in self._tasks if some]
-        found = self._client.gather(self._client.map(partial(_each, work, join), tasks, pure=False))
+        found = self._client.gather(
+            self._client.map(partial(_each, work, join), tasks, pure=False)
+        )
         of_chunk = dict(zip(chain(*self._tasks), chain(*found), strict=True))
         return [one for c in range(len(parts)) for one in of_chunk[c]]
 
@@ -276,20 +305,28 @@ class _Chunks(Blocks):
         if a is None or isinstance(a, np.ndarray):
             return [a if a is None else a[place] for place in self._places]
         if id(a) not in self._sent:  # keep a alive: its id stays unique
-            parts = [a[place] for place in self._places]  # by tasks: lost ones are sent again
+            parts = [
+                a[place] for place in self._places
+            ]  # by tasks: lost ones are sent again
             self._sent[id(a)] = a, self._client.map(copy, parts, pure=False)
         return self._sent[id(a)][1]
 
     def _fetched(self, index: Array) -> Any:
-        at = [np.searchsorted(index, [place.start, place.stop]) for place in self._places]
+        at = [
+            np.searchsorted(index, [place.start, place.stop]) for place in self._places
+        ]
         some = [c for c, (i, j) in enumerate(at) if i < j] or [0]
         wanted = [index[slice(*at[c])] - self._places[c].start for c in some]
-        taken = self._client.map(getitem, [self._chunks[c] for c in some], wanted, pure=False)
+        taken = self._client.map(
+            getitem, [self._chunks[c] for c in some], wanted, pure=False
+        )
         return stacked(self._client.gather(taken))
 
     def _with(self, change: Callable[[slice, Any], Any], width: int) -> Any:
         chunks = self._client.map(change, self._places, self._chunks, pure=False)
-        return _Chunks(self._client, chunks, self._sizes, width, self.dtype, self.sparse)
+        return _Chunks(
+            self._client, chunks, self._sizes, width, self.dtype, self.sparse
+        )
 
 
 def _each(work: Callable[..., Any], join: Any, chunks: list[Any]) -> list[Any]:
@@ -304,7 +341,9 @@ def _ready(client: Any, checked: list[Any], layout: Layout, kept: Array) -> _Chu
     sizes = np.array([len(part) for part in parts])
     some = [
         (block, None if len(part) == size else part - start)
-        for block, part, size, start in zip(checked, parts, layout.sizes, starts, strict=False)
+        for block, part, size, start in zip(
+            checked, parts, layout.sizes, starts, strict=False
+        )
         if len(part)
     ]
     ready = client.map(_chunk, *zip(*some, strict=True), dtype=layout.dtype)
@@ -315,7 +354,9 @@ def _chunk(checked: tuple[Any, Seen], kept: Array | None, dtype: np.dtype) -> Ma
     """The examples of positive weight; aligned, as they may lie as they were in a message."""
     X = checked[0].astype(dtype, copy=False)
     X = X if kept is None else X[kept]
-    return as_matrix(np.require(X, requirements="A") if isinstance(X, np.ndarray) else X)
+    return as_matrix(
+        np.require(X, requirements="A") if isinstance(X, np.ndarray) else X
+    )
 
 
 def _applied(estimator: Any, method: str, X: Any, dtype: np.dtype) -> Any:
@@ -332,7 +373,9 @@ def _applied(estimator: Any, method: str, X: Any, dtype: np.dtype) -> Any:
     return call(X)
 
 
-def _framed(call: Any, columns: Array | None, dtype: np.dtype, part: pd.DataFrame) -> Any:
+def _framed(
+    call: Any, columns: Array | None, dtype: np.dtype, part: pd.DataFrame
+) -> Any:
     """Results with the index of the part."""
     shape = (0,) if columns is None else (0, len(columns))
     values = call(part) if len(part) else np.empty(shape, dtype)

@@ -96,7 +96,9 @@ class MarginPathDisplay:
         name = type(estimator).__name__ if name is None else name
         return cls(estimator.history_, name=name).plot(x=x, ax=ax, **line_kw)
 
-    def plot(self, *, x: str = "n_passes", ax: Any = None, **line_kw: Any) -> MarginPathDisplay:
+    def plot(
+        self, *, x: str = "n_passes", ax: Any = None, **line_kw: Any
+    ) -> MarginPathDisplay:
         """Draw both bounds and the band between them.
 
         Parameters
@@ -124,15 +126,21 @@ class MarginPathDisplay:
         ax = axes_for(self, ax)
         history = self.history
         lower = np.where(np.isfinite(history["margin"]), history["margin"], np.nan)
-        upper = np.where(np.isfinite(history["margin_bound"]), history["margin_bound"], np.nan)
+        upper = np.where(
+            np.isfinite(history["margin_bound"]), history["margin_bound"], np.nan
+        )
         (self.line_,) = ax.plot(history[x], lower, **{"label": self.name, **line_kw})
         color = self.line_.get_color()
         ax.plot(history[x], upper, color=color, linestyle="--", linewidth=1)
-        ax.fill_between(history[x], np.maximum(lower, 0), upper, color=color, alpha=0.12, lw=0)
+        ax.fill_between(
+            history[x], np.maximum(lower, 0), upper, color=color, alpha=0.12, lw=0
+        )
         ax.axhline(0, color="0.7", linewidth=0.8)
         known = upper[np.isfinite(upper)]
         if known.size:  # margins of the first iterations may be far below
-            ax.set_ylim(-0.15 * known[-1] - 1e-12, min(known.max(), 2.5 * known[-1]) + 1e-12)
+            ax.set_ylim(
+                -0.15 * known[-1] - 1e-12, min(known.max(), 2.5 * known[-1]) + 1e-12
+            )
         ax.set(xlabel=LABELS[x], ylabel="margin", xscale="log")
         ax.legend(title="margin (line) and bound (dashed)", loc="lower right")
         return self
@@ -185,7 +193,13 @@ class CostCurveDisplay:
         best: float | None = None,
         name: str = "",
     ) -> None:
-        self.Cs, self.scores, self.path, self.best, self.name = Cs, scores, path, best, name
+        self.Cs, self.scores, self.path, self.best, self.name = (
+            Cs,
+            scores,
+            path,
+            best,
+            name,
+        )
 
     @classmethod
     def from_estimator(
@@ -280,9 +294,13 @@ class CostCurveDisplay:
         error = np.nanstd(scores, axis=0) / np.sqrt(len(scores))
         (self.line_,) = ax.plot(self.Cs, mean, **wanted)
         color = self.line_.get_color()
-        ax.fill_between(self.Cs, mean - error, mean + error, color=color, alpha=0.15, lw=0)
+        ax.fill_between(
+            self.Cs, mean - error, mean + error, color=color, alpha=0.15, lw=0
+        )
         if self.best is not None:
-            ax.axvline(self.best, color=color, linestyle=":", label=f"C = {self.best:.3g}")
+            ax.axvline(
+                self.best, color=color, linestyle=":", label=f"C = {self.best:.3g}"
+            )
         ax.set_ylabel("held-out score (band: standard error)")
         ax.legend()
 
@@ -290,7 +308,13 @@ class CostCurveDisplay:
         """Both bounds, which nearly coincide; on a second axis the number of support vectors."""
         path = self.path
         (self.line_,) = ax.plot(self.Cs, path.margins, **wanted)
-        ax.plot(self.Cs, path.margin_bounds, color=self.line_.get_color(), linestyle="--", lw=1)
+        ax.plot(
+            self.Cs,
+            path.margin_bounds,
+            color=self.line_.get_color(),
+            linestyle="--",
+            lw=1,
+        )
         ax.set(ylabel="soft margin (line) and bound (dashed)", yscale="log")
         other = ax.twinx()
         other.plot(self.Cs, path.n_support, color="0.5", lw=1, label="support vectors")
@@ -399,7 +423,9 @@ class SeparationDisplay:
 
     def _draw_coefficients(self, ax: Any) -> None:
         everyone = self.report.coefficients
-        first = sorted(range(len(everyone)), key=lambda j: "inf" not in everyone[j].status[-3:])
+        first = sorted(
+            range(len(everyone)), key=lambda j: "inf" not in everyone[j].status[-3:]
+        )
         shown = [everyone[j] for j in sorted(first[:_SHOWN])]
         for place, (_, status) in enumerate(shown):
             words, arrows, color = STATUSES[status]
@@ -410,19 +436,33 @@ class SeparationDisplay:
             ax.text(1.1, place, words, va="center", color=color)
         ax.axvline(0, color="0.8", lw=0.8, zorder=0)
         ax.set_yticks(range(len(shown)), [name for name, _ in shown])
-        ax.set(xlim=(-1.2, 2.4), ylim=(len(shown) - 0.5, -0.5), xticks=[], title=self.report.kind)
+        ax.set(
+            xlim=(-1.2, 2.4),
+            ylim=(len(shown) - 0.5, -0.5),
+            xticks=[],
+            title=self.report.kind,
+        )
 
     def _draw_examples(self, ax: Any) -> None:
         X, y = np.asarray(self.X, dtype=float), np.asarray(self.y)
         if X.ndim != 2 or X.shape[1] != 2:
-            raise ValueError(f"a plot of examples needs two features, but X is {X.shape}")
+            raise ValueError(
+                f"a plot of examples needs two features, but X is {X.shape}"
+            )
         y = y[:, 0] if y.ndim == 2 else y
         for c in np.unique(y):
             ax.plot(*X[y == c].T, "o", ms=5, alpha=0.7, label=str(c))
         rings = X[self.report.separated]
-        ax.plot(*rings.T, "o", ms=10, mfc="none", mec="0.2", ls="none", label="separated")
+        ax.plot(
+            *rings.T, "o", ms=10, mfc="none", mec="0.2", ls="none", label="separated"
+        )
         for w, b in self._planes():
             if np.any(w):
-                ax.axline(-b * w / (w @ w), -b * w / (w @ w) + [w[1], -w[0]], color="0.4", lw=1)
+                ax.axline(
+                    -b * w / (w @ w),
+                    -b * w / (w @ w) + [w[1], -w[0]],
+                    color="0.4",
+                    lw=1,
+                )
         ax.set(title=self.report.kind)
         ax.legend()

@@ -214,12 +214,18 @@ class Progress:
         """Whether the problem has these sample weights."""
         return np.array_equal(self.weights, problem.rows.weights)  # type: ignore[arg-type]
 
-    def agrees_with(self, problem: KernelMatrixAdapter, error: float = OTHER_DATA) -> bool:
+    def agrees_with(
+        self, problem: KernelMatrixAdapter, error: float = OTHER_DATA
+    ) -> bool:
         """Whether the problem has these intervals, and A'alpha of the proof is the same there."""
         mine, proof = self.intervals, self.proof
-        others = problem.rows.intervals if isinstance(problem.rows, OutputRows) else None
+        others = (
+            problem.rows.intervals if isinstance(problem.rows, OutputRows) else None
+        )
         if mine is not None and others is not None:
-            if not all(map(np.array_equal, (mine.low, mine.high), (others.low, others.high))):
+            if not all(
+                map(np.array_equal, (mine.low, mine.high), (others.low, others.high))
+            ):
                 return False
         elif mine is not others or proof is None:
             return False
@@ -279,7 +285,9 @@ class Algorithm(ABC):
         """State after one more iteration; the same object at a fixed point."""
 
     @abstractmethod
-    def candidates(self, problem: KernelMatrixAdapter, state: Any) -> Iterable[Candidate]:
+    def candidates(
+        self, problem: KernelMatrixAdapter, state: Any
+    ) -> Iterable[Candidate]:
         """Vectors for the bounds after an iteration, and the model for overlapping classes."""
 
     def best_bounds(
@@ -306,7 +314,9 @@ class Algorithm(ABC):
                 found["upper"], found["proof"] = upper, candidate
         return found
 
-    def confirmed(self, problem: KernelMatrixAdapter, progress: Progress) -> Confirmed | None:
+    def confirmed(
+        self, problem: KernelMatrixAdapter, progress: Progress
+    ) -> Confirmed | None:
         """Certified results of a fit; None: computed from its candidates."""
         return None
 
@@ -354,7 +364,9 @@ GAP_ROUNDING = 1e-15
 # perceptron may need 1e12 mistakes.
 NEGLIGIBLE = 1e-6
 OnRound = Callable[[Progress], bool]
-_UNPROMISED = 10  # least number of iterations between verifications without a reason to stop
+_UNPROMISED = (
+    10  # least number of iterations between verifications without a reason to stop
+)
 
 
 @dataclass(frozen=True)
@@ -390,7 +402,9 @@ class Stopping:
         if self.negligible is None:
             small = vanishing(problem)
         else:
-            wanted = WORTH_A_PROOF if self.goal == "gap" else min(self.tol, WORTH_A_PROOF)
+            wanted = (
+                WORTH_A_PROOF if self.goal == "gap" else min(self.tol, WORTH_A_PROOF)
+            )
             small = max(self.negligible, wanted) if self.tol > 0 else self.negligible
         return self._status(problem, lower, progress.upper, small, separates=True)
 
@@ -408,7 +422,9 @@ class Stopping:
             if self.tol == 0 and not at_the_end:
                 return None  # max_iter alone ends the fit, also a resumed one
         separates = bounds.separates
-        status = self._status(problem, bounds.lower, bounds.upper, small, separates=separates)
+        status = self._status(
+            problem, bounds.lower, bounds.upper, small, separates=separates
+        )
         proved = bounds.refuted or self.negligible is not None or at_the_end
         return None if status == "no_margin" and not proved else status
 
@@ -511,21 +527,27 @@ def play(
     known, stopped = progress.confirmed, False
     # a resumed fit may have reached the goal already
     status = stopping.confirmed(problem, progress, known) if known else None
-    while not (status or stopped or progress.settled or progress.n_iter >= stopping.max_iter):
+    while not (
+        status or stopped or progress.settled or progress.n_iter >= stopping.max_iter
+    ):
         # Only a caller with on_round can keep the progress before an interrupt.
         if on_round is not None:
             let_interrupts_through()
         advance(algorithm, problem, stopping, progress)
         status = check(algorithm, problem, stopping, progress)
         stopped = on_round is not None and on_round(progress)
-    if status is None and stopping.goal != "rounds":  # the certified bounds may reach the goal
+    if (
+        status is None and stopping.goal != "rounds"
+    ):  # the certified bounds may reach the goal
         progress.confirmed = progress.confirmed or confirm(algorithm, problem, progress)
         status = stopping.confirmed(problem, progress, progress.confirmed)
     without = "stopped" if stopped else "stalled" if progress.settled else "max_iter"
     return Outcome(status or without, progress)
 
 
-@np.errstate(over="ignore", invalid="ignore")  # best_bounds checks the norms for overflow
+@np.errstate(
+    over="ignore", invalid="ignore"
+)  # best_bounds checks the norms for overflow
 def begin(
     algorithm: Algorithm, problem: KernelMatrixAdapter, before: Progress | None = None
 ) -> Progress:
@@ -556,7 +578,10 @@ def begin(
 
 @np.errstate(over="ignore", invalid="ignore")
 def advance(
-    algorithm: Algorithm, problem: KernelMatrixAdapter, stopping: Stopping, progress: Progress
+    algorithm: Algorithm,
+    problem: KernelMatrixAdapter,
+    stopping: Stopping,
+    progress: Progress,
 ) -> None:
     """Make one step and keep the best bounds."""
     begun, problem.work.passes = time.perf_counter(), 0.0
@@ -569,12 +594,17 @@ def advance(
     changes["n_passes"] = progress.n_passes + problem.work.passes
     changes["confirmed"] = None
     changes["seconds"] = progress.seconds + time.perf_counter() - begun
-    vars(progress).update(changes)  # at once: a second Ctrl-C interrupts within an iteration
+    vars(progress).update(
+        changes
+    )  # at once: a second Ctrl-C interrupts within an iteration
     progress.history.append(progress.line)
 
 
 def check(
-    algorithm: Algorithm, problem: KernelMatrixAdapter, stopping: Stopping, progress: Progress
+    algorithm: Algorithm,
+    problem: KernelMatrixAdapter,
+    stopping: Stopping,
+    progress: Progress,
 ) -> str | None:
     """Verify the bounds if they would end the fit; returns its status, or None.
 
@@ -584,10 +614,16 @@ def check(
     also verified every 25 % more iterations: with optimal slack the bound of a predictor is better
     than in its iteration.
     """
-    status, n, before = stopping.promised(problem, progress), progress.n_iter, progress.confirmed_at
+    status, n, before = (
+        stopping.promised(problem, progress),
+        progress.n_iter,
+        progress.confirmed_at,
+    )
     wait = before if status == "no_margin" else before // 10  # a proof takes longer
     promising = status is not None and n > before + wait
-    is_soft = (np.isfinite(problem.C) or problem.nu is not None) and stopping.goal != "rounds"
+    is_soft = (
+        np.isfinite(problem.C) or problem.nu is not None
+    ) and stopping.goal != "rounds"
     if not (promising or (is_soft and n >= before + before // 4 + _UNPROMISED)):
         return None
     bounds = confirm(algorithm, problem, progress)
@@ -613,7 +649,9 @@ LOG_SCALES = (-5.0, 10.0)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # vectors that overflow give no bounds
-def confirm(algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress) -> Confirmed:
+def confirm(
+    algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress
+) -> Confirmed:
     """Publish the best model and the best alpha so far, with certified bounds.
 
     Parameters
@@ -629,12 +667,17 @@ def confirm(algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progre
     found, (qp,) = progress.proof, programs_of(problem)
     assert found is not None
     model, predictor = _best_model(algorithm, problem, progress, qp)
-    proof = proofs.prove_overlap(problem, proofs.with_weights(qp, predictor, found.vector.coef))
+    proof = proofs.prove_overlap(
+        problem, proofs.with_weights(qp, predictor, found.vector.coef)
+    )
     return Confirmed(model, (proof,), problem.rows.unit, np.ones(1))
 
 
 def _best_model(
-    algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress, qp: QuadraticProgram
+    algorithm: Algorithm,
+    problem: KernelMatrixAdapter,
+    progress: Progress,
+    qp: QuadraticProgram,
 ) -> tuple[Predictor, proofs.Predictor]:
     """Vector and predictor of the best separator or, if there is none, of the fallback."""
     best = progress.best
@@ -648,13 +691,18 @@ def _best_model(
     if problem.norm(model) <= NOTHING_LEFT * float(model.coef.sum()):
         model = problem.zeros()
     if known is None:
-        margins = problem.margins(model, precise=True)  # in float64: float32 may be too coarse
+        margins = problem.margins(
+            model, precise=True
+        )  # in float64: float32 may be too coarse
         known = least_loss(problem.rows, margins).offsets
     return model, _published(problem, qp, model, known)
 
 
 def _published(
-    problem: KernelMatrixAdapter, qp: QuadraticProgram, vector: Predictor, offsets: Array
+    problem: KernelMatrixAdapter,
+    qp: QuadraticProgram,
+    vector: Predictor,
+    offsets: Array,
 ) -> proofs.Predictor:
     b = np.atleast_1d(problem.rows.score_offsets(offsets))
     return proofs.published(qp, predictor_of(problem, vector), b)
@@ -688,5 +736,7 @@ def least_loss(rows: Rows, margins: Array) -> Weights:
     def response(log_scale: float) -> Weights:
         return softmax(rows, margins, size * float(np.exp(-log_scale)))
 
-    least = minimize_scalar(lambda s: response(s).log_risk, bounds=LOG_SCALES, method="bounded")
+    least = minimize_scalar(
+        lambda s: response(s).log_risk, bounds=LOG_SCALES, method="bounded"
+    )
     return response(float(least.x))

@@ -60,7 +60,9 @@ def two_layer_relu_ntk(
     if width < 1:
         raise ValueError(f"width must be at least 1 neuron, but is {width}")
     if not isinstance(random_state, (int, np.integer)):
-        random_state = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+        random_state = int(
+            check_random_state(random_state).randint(np.iinfo(np.int32).max)
+        )
     return TwoLayerReluNTK(int(width), int(random_state))
 
 
@@ -178,7 +180,9 @@ class TwoLayerReluNTK:
         a = self.weights(left.shape[1], left.dtype)[1]
         active = (right.H > 0) * a**2
         K = np.empty((left.shape[0], right.shape[0]), np.result_type(left.X, right.X))
-        for i in range(0, len(K), _BLOCK_ROWS):  # K itself is the only array of its size
+        for i in range(
+            0, len(K), _BLOCK_ROWS
+        ):  # K itself is the only array of its size
             rows = slice(i, i + _BLOCK_ROWS)
             H = left.H[rows]
             np.matmul(left.X[rows], right.X.T, out=K[rows])
@@ -187,8 +191,12 @@ class TwoLayerReluNTK:
         return K
 
 
-@lru_cache(maxsize=8)  # columns are asked for in blocks, and the weights cost as much as a block
-def _weights(width: int, seed: int, n_features: int, dtype: np.dtype[Any]) -> tuple[Array, Array]:
+@lru_cache(
+    maxsize=8
+)  # columns are asked for in blocks, and the weights cost as much as a block
+def _weights(
+    width: int, seed: int, n_features: int, dtype: np.dtype[Any]
+) -> tuple[Array, Array]:
     random = np.random.RandomState(seed)
     shapes = (width, (width, n_features))
     a, V = (random.standard_normal(shape) / np.sqrt(width) for shape in shapes)

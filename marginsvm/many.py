@@ -92,7 +92,9 @@ class ManyFits(Sequence[Any]):
     single: Array
 
     def __repr__(self) -> str:
-        found = ", ".join(f"{count} {status}" for status, count in Counter(self.status).items())
+        found = ", ".join(
+            f"{count} {status}" for status, count in Counter(self.status).items()
+        )
         ends = f"{np.min(self.margin):.3g} to {np.max(self.margin):.3g}"
         return f"<{len(self)} fits of {self.estimator}: {found}; margins from {ends}>"
 
@@ -136,7 +138,9 @@ class ManyFits(Sequence[Any]):
             "history_": {name: np.array([value]) for name, value in history.items()},
             "certificate_": certificate,
             "support_": support,
-            "n_support_": np.bincount(dual[support] > 0.0, minlength=2).astype(np.int32),
+            "n_support_": np.bincount(dual[support] > 0.0, minlength=2).astype(
+                np.int32
+            ),
             "dual_coef_": dual[support][None],
             "_gamma": 0.0,
             "_progress": None,
@@ -247,7 +251,9 @@ def fit_many(
     >>> float(np.mean(fits.margin >= fits.margin[0]))
     0.01
     """
-    return ManyFits(estimator, **Problems(estimator, X, y, columns, rows).results(n_jobs))
+    return ManyFits(
+        estimator, **Problems(estimator, X, y, columns, rows).results(n_jobs)
+    )
 
 
 def cross_val_many(
@@ -316,9 +322,18 @@ def cross_val_many(
         [*check_cv(cv, labels, classifier=True).split(problems.X[0], labels)]
         for labels in problems.labels[problems.codes]
     ]
-    splits, k = [split for j in problems.of_y for split in of_labels[j]], len(of_labels[0])
-    problems.of_X, problems.of_y = np.repeat(problems.of_X, k), np.repeat(problems.of_y, k)
-    problems.columns, problems.shared = [c for c in problems.columns for _ in range(k)], False
+    splits, k = (
+        [split for j in problems.of_y for split in of_labels[j]],
+        len(of_labels[0]),
+    )
+    problems.of_X, problems.of_y = (
+        np.repeat(problems.of_X, k),
+        np.repeat(problems.of_y, k),
+    )
+    problems.columns, problems.shared = (
+        [c for c in problems.columns for _ in range(k)],
+        False,
+    )
     problems.rows, problems.tests = map(list, zip(*splits, strict=True))
     found = problems.results(n_jobs)
     return ManyScores(**{name: values.reshape(-1, k) for name, values in found.items()})
@@ -344,12 +359,21 @@ class Problems:
 
     def __init__(self, estimator: Any, X: Any, y: Any, columns: Any, rows: Any) -> None:
         if not isinstance(estimator, MaxMarginClassifier):
-            raise TypeError(f"fit_many fits MaxMarginClassifier, not {type(estimator).__name__}")
+            raise TypeError(
+                f"fit_many fits MaxMarginClassifier, not {type(estimator).__name__}"
+            )
         estimator._validate_params()
-        needed = {"kernel": "linear", "monotonic_cst": None, "stopping": "gap", "warm_start": False}
+        needed = {
+            "kernel": "linear",
+            "monotonic_cst": None,
+            "stopping": "gap",
+            "warm_start": False,
+        }
         for name, value in needed.items():
             if np.any((given := getattr(estimator, name)) != value):
-                raise ValueError(f"fit_many needs {name}={value!r}, not {given!r}: fit one by one")
+                raise ValueError(
+                    f"fit_many needs {name}={value!r}, not {given!r}: fit one by one"
+                )
         check_exact(X)
         X = check_array(X, dtype=[np.float64, np.float32], allow_nd=True)
         self.estimator, y = estimator, np.asarray(y)
@@ -371,8 +395,14 @@ class Problems:
                 f"{lengths}: give each per problem, or once for all"
             )
         self.labels, codes = np.unique(y, return_inverse=True)
-        self.X, self.codes = np.ascontiguousarray(X).reshape(-1, n, d), codes.reshape(-1, n)
-        self.of_X, self.of_y = np.arange(B) % len(self.X), np.arange(B) % len(self.codes)
+        self.X, self.codes = (
+            np.ascontiguousarray(X).reshape(-1, n, d),
+            codes.reshape(-1, n),
+        )
+        self.of_X, self.of_y = (
+            np.arange(B) % len(self.X),
+            np.arange(B) % len(self.codes),
+        )
         self.columns = _indices(columns, d, "columns", B)
         self.rows = _indices(rows, n, "rows", B)
         self.tests: list[Array] = []
@@ -380,7 +410,10 @@ class Problems:
 
     def results(self, n_jobs: int | None) -> dict[str, Any]:
         """Fit all problems, and warn about those without a certificate."""
-        sizes = [(len(rows), len(cols)) for rows, cols in zip(self.rows, self.columns, strict=True)]
+        sizes = [
+            (len(rows), len(cols))
+            for rows, cols in zip(self.rows, self.columns, strict=True)
+        ]
         shapes, of_shape = np.unique(sizes, axis=0, return_inverse=True)
         batches, done, results = [], [], dict[str, Any]()
         for j, (n, d) in enumerate(shapes.tolist()):
@@ -391,10 +424,19 @@ class Problems:
             batches += [ids[i : i + size] for i in range(0, len(ids), size)]
         kind = ManyScores if self.tests else ManyFits
         names = [f.name for f in fields(kind) if f.name != "estimator"]
-        jobs, verbose = n_threads() if n_jobs is None else n_jobs, int(self.estimator.verbose)
+        jobs, verbose = (
+            n_threads() if n_jobs is None else n_jobs,
+            int(self.estimator.verbose),
+        )
         run = Parallel(jobs, verbose=verbose, prefer="threads", return_as="generator")
-        with suppress(KeyboardInterrupt), single_threaded_blas(), warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # they are counted at the end
+        with (
+            suppress(KeyboardInterrupt),
+            single_threaded_blas(),
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter(
+                "ignore", ConvergenceWarning
+            )  # they are counted at the end
             for found in run(delayed(self.fitted)(ids) for ids in batches):
                 done.append({name: found[name] for name in names})
         done += [self.unfitted(ids) for ids in batches[len(done) :]]
@@ -420,7 +462,9 @@ class Problems:
         """Results of problems of the same shape before they are fitted."""
         B, n, d = len(ids), len(self.rows[ids[0]]), len(self.columns[ids[0]])
         found: dict[str, Any] = {"status": np.full(B, "interrupted", "<U11")}
-        found |= {name: np.full(B, None, dtype=object) for name in ("separable", "single")}
+        found |= {
+            name: np.full(B, None, dtype=object) for name in ("separable", "single")
+        }
         found |= {name: np.zeros(B) for name in ("intercept", "margin", "radius", "nu")}
         found |= {"margin_bound": np.full(B, np.inf), "accuracy": np.full(B, np.nan)}
         found |= {"coef": np.zeros((B, d)), "dual_coef": np.zeros((B, n))}
@@ -435,7 +479,9 @@ class Problems:
         for j in np.flatnonzero(~two.all(axis=1))[:1]:
             of = self.labels[np.unique(codes[j])].tolist()
             one = "what a fold leaves of one" if self.tests else f"problem {ids[j]}"
-            raise ValueError(f"every problem needs two classes, but {one} has {len(of)}: {of[:5]}")
+            raise ValueError(
+                f"every problem needs two classes, but {one} has {len(of)}: {of[:5]}"
+            )
         X, labels = self.examples(ids, self.rows), self.labels[codes]
         y, ones = np.where(codes == last, 1.0, -1.0), np.ones(X.shape[1])
         m = [class_weighted(estimator.class_weight, line, ones) for line in labels]
@@ -443,7 +489,11 @@ class Problems:
         found |= solved(X, y, np.array(m), estimator)
         for j in np.flatnonzero(found["status"] != "certified").tolist():
             try:
-                fit = clone(estimator).set_params(verbose=False).fit(X[j % len(X)], labels[j])
+                fit = (
+                    clone(estimator)
+                    .set_params(verbose=False)
+                    .fit(X[j % len(X)], labels[j])
+                )
             except ValueError as error:
                 raise ValueError(f"problem {ids[j]}: {error}") from error
             found["single"][j], found["dual_coef"][j] = fit, 0.0
@@ -453,7 +503,9 @@ class Problems:
                 found[name][j] = getattr(fit.certificate_, name)
         for j, i in enumerate(ids) if self.tests else ():
             scores = self.examples(ids[j : j + 1], self.tests)[0] @ found["coef"][j]
-            answers = found["classes"][j][(scores + found["intercept"][j] > 0.0).astype(int)]
+            answers = found["classes"][j][
+                (scores + found["intercept"][j] > 0.0).astype(int)
+            ]
             truth = self.labels[self.codes[self.of_y[i], self.tests[i]]]
             found["accuracy"][j] = np.mean(answers == truth)
         return found
@@ -475,7 +527,9 @@ def _indices(given: Any, size: int, name: str, B: int) -> list[Array]:
         except IndexError as error:
             raise ValueError(f"{name}[{i}] cannot be used: {error}") from error
         if chosen.ndim != 1 or not chosen.size:
-            raise ValueError(f"{name}[{i}] must be one list, but chooses shape {chosen.shape}")
+            raise ValueError(
+                f"{name}[{i}] must be one list, but chooses shape {chosen.shape}"
+            )
         found.append(chosen)
     return found * (B // len(found))
 
@@ -494,11 +548,15 @@ def solved(X: Array, y: Array, m: Array, estimator: Any) -> dict[str, Array]:
     (B, n), d, intercept = y.shape, X.shape[2], estimator.fit_intercept
     shift = X.mean(axis=1, keepdims=True) if intercept else np.zeros((1, 1, d))
     Z = X - shift
-    unit = np.exp2(np.round(0.5 * np.log2(np.vecdot(Z, Z).max(axis=1))))[:, None]  # exact
+    unit = np.exp2(np.round(0.5 * np.log2(np.vecdot(Z, Z).max(axis=1))))[
+        :, None
+    ]  # exact
     Z, shift = Z / unit[:, :, None], (shift / unit[:, :, None])[:, 0]
     costs, program = estimator.C * m * unit**2, {}
     if np.isfinite(estimator.C):
-        program = {"upper": costs} if estimator.loss == "hinge" else {"ridge": 0.5 / costs}
+        program = (
+            {"upper": costs} if estimator.loss == "hinge" else {"ridge": 0.5 / costs}
+        )
     w, b, alpha = np.zeros((B, d)), np.zeros((B, 1)), np.zeros((B, n))
     left = np.arange(B)
     if "ridge" in program or d >= n:
@@ -508,7 +566,9 @@ def solved(X: Array, y: Array, m: Array, estimator: Any) -> dict[str, Array]:
         some = {name: values[left] for name, values in program.items()}
         tol = min(0.01 * estimator.tol, 1e-6)
         A = np.broadcast_to(Z, (B, n, d))[left]
-        w[left], f, alpha[left], _ = stacked(A, y[left], **some, intercept=intercept, tol=tol)
+        w[left], f, alpha[left], _ = stacked(
+            A, y[left], **some, intercept=intercept, tol=tol
+        )
         if intercept:
             b[left] = f[:, :1]
     b = b[:, 0]
@@ -523,8 +583,12 @@ def solved(X: Array, y: Array, m: Array, estimator: Any) -> dict[str, Array]:
         "dual_coef": y * alpha / unit**2,
         "margin": margin * unit[:, 0],
         "margin_bound": bound * unit[:, 0],
-        "radius": np.broadcast_to(np.sqrt(np.vecdot(Z, Z).max(axis=1)) * unit[:, 0], B).copy(),
-        "separable": np.array([one or None for one in separates.tolist()], dtype=object),
+        "radius": np.broadcast_to(
+            np.sqrt(np.vecdot(Z, Z).max(axis=1)) * unit[:, 0], B
+        ).copy(),
+        "separable": np.array(
+            [one or None for one in separates.tolist()], dtype=object
+        ),
     }
     if "upper" in program:
         q = alpha / alpha.sum(axis=1, keepdims=True)
@@ -544,11 +608,20 @@ def balanced(alpha: Array, y: Array, upper: Any) -> Array:
     free = heavy * (alpha < upper)
     free = np.where(free.sum(axis=1, keepdims=True) > np.abs(excess), free, heavy)
     size = free.sum(axis=1, keepdims=True)
-    return alpha - free * np.divide(np.abs(excess), size, out=np.zeros_like(size), where=size > 0.0)
+    return alpha - free * np.divide(
+        np.abs(excess), size, out=np.zeros_like(size), where=size > 0.0
+    )
 
 
 def proved(
-    Z: Array, shift: Array, y: Array, w: Array, b: Array, alpha: Array, program: Any, off: bool
+    Z: Array,
+    shift: Array,
+    y: Array,
+    w: Array,
+    b: Array,
+    alpha: Array,
+    program: Any,
+    off: bool,
 ) -> tuple[Array, Array, Array]:
     """Bounds on best margins, and which predictors separate; proof in ``certificate.bounded``.
 
@@ -563,7 +636,11 @@ def proved(
     off : bool
         Whether ``y'alpha = 0`` is required.
     """
-    (n, d), norms, length = Z.shape[1:], np.sqrt(np.vecdot(Z, Z)), np.sqrt(np.vecdot(w, w))
+    (n, d), norms, length = (
+        Z.shape[1:],
+        np.sqrt(np.vecdot(Z, Z)),
+        np.sqrt(np.vecdot(w, w)),
+    )
     reach = norms + np.sqrt(np.vecdot(shift, shift))[:, None]
     # errors: of the shifted examples, of products with them, and of the published intercept
     error = GAMMA(d + 8) * (reach * length[:, None] + np.abs(b)[:, None])
@@ -574,9 +651,14 @@ def proved(
     elif program:
         P = 0.5 * length**2 + (0.5 * slack * slack / program["ridge"]).sum(axis=1)
     else:
-        P = np.where(least.min(axis=1) > 0.0, 0.5 * (length / least.min(axis=1)) ** 2, np.inf)
+        P = np.where(
+            least.min(axis=1) > 0.0, 0.5 * (length / least.min(axis=1)) ** 2, np.inf
+        )
     margin = (1.0 - FEW) / np.sqrt(2.0 * P * (1.0 + GAMMA(n + d)))
-    total, radius = alpha.sum(axis=1, keepdims=True), norms.max(axis=1) * (1.0 + GAMMA(d))
+    total, radius = (
+        alpha.sum(axis=1, keepdims=True),
+        norms.max(axis=1) * (1.0 + GAMMA(d)),
+    )
     q, ridge = alpha / total, program.get("ridge", 0.0)
     u = ((y * q)[:, None] @ Z)[:, 0]
     # the bound pays for y'alpha other than 0
@@ -585,7 +667,9 @@ def proved(
     length = length + radius * (GAMMA(n + 8) + imbalance)
     square = length**2 + (ridge * q * q).sum(axis=1) * (1.0 + GAMMA(n))
     gain = 1.0 - GAMMA(n) - imbalance
-    most = np.where(q > 0.0, program.get("upper", np.inf) / q, np.inf).min(axis=1) * (1.0 - FEW)
+    most = np.where(q > 0.0, program.get("upper", np.inf) / q, np.inf).min(axis=1) * (
+        1.0 - FEW
+    )
     s = np.minimum(most, gain / square)
     D = s * (gain - 0.5 * s * square) * (1.0 - FEW)
     bound = np.where(D > 0.0, (1.0 + FEW) / np.sqrt(2.0 * D), np.inf)

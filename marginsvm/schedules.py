@@ -97,7 +97,9 @@ class GrowthSchedule(BaseEstimator):
     [1.0, 1.0, 2.0, 2.0, 4.0]
     """
 
-    def __init__(self, *, scale: float = 1.0, growth: float = 1.2, period: int = 5) -> None:
+    def __init__(
+        self, *, scale: float = 1.0, growth: float = 1.2, period: int = 5
+    ) -> None:
         self.scale = scale
         self.growth = growth
         self.period = period
@@ -123,12 +125,18 @@ def resolve(
     """Make a function of the round of a name, a number, a callable, or of None, which is 0."""
     if isinstance(schedule, type):
         name = schedule.__name__
-        raise ValueError(f"{name} is a class: pass a schedule, such as {name}(), in its place")
+        raise ValueError(
+            f"{name} is a class: pass a schedule, such as {name}(), in its place"
+        )
     if isinstance(schedule, str):
         if schedule not in names:
-            raise ValueError(f"unknown schedule {schedule!r}; the names are {sorted(names)}")
+            raise ValueError(
+                f"unknown schedule {schedule!r}; the names are {sorted(names)}"
+            )
         return names[schedule]
-    return schedule if callable(schedule) else PowerSchedule(scale=float(schedule or 0.0))
+    return (
+        schedule if callable(schedule) else PowerSchedule(scale=float(schedule or 0.0))
+    )
 
 
 def step_at(schedule: Callable[[int], float], t: int, name: str = "step") -> float:
@@ -145,7 +153,9 @@ def momentum_at(schedule: Callable[[int], float], t: int) -> float:
     """Evaluate a momentum schedule, which must lie in [0, 1]."""
     value = float(schedule(t))
     if not 0.0 <= value <= 1.0:
-        raise ValueError(f"momentum must lie in [0, 1], but its schedule gave {value} at round {t}")
+        raise ValueError(
+            f"momentum must lie in [0, 1], but its schedule gave {value} at round {t}"
+        )
     return value
 
 

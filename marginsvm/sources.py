@@ -29,7 +29,9 @@ __all__ = ["ArrayBlocks", "ParquetBlocks", "SvmlightBlocks"]
 StrPath: TypeAlias = str | os.PathLike[str]
 Files: TypeAlias = StrPath | Iterable[StrPath]
 
-BLOCK_BYTES = 2**25  # large enough to hide the cost of a block, small enough to hold a few
+BLOCK_BYTES = (
+    2**25
+)  # large enough to hide the cost of a block, small enough to hold a few
 
 
 class ArrayBlocks:
@@ -77,7 +79,12 @@ class ArrayBlocks:
     """
 
     def __init__(
-        self, X: Any, y: Any, sample_weight: Any = None, *, block_rows: int | None = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        block_rows: int | None = None,
     ) -> None:
         first = _sliceable("X", X, 2)
         self._parts = [first, _sliceable("y", y, 1)]
@@ -85,9 +92,15 @@ class ArrayBlocks:
             self._parts.append(_sliceable("sample_weight", sample_weight, 1))
         sizes = [part.shape[0] for part in self._parts]
         if len(set(sizes)) > 1:
-            raise ValueError(f"X, y and sample_weight must be as long as one another: {sizes}")
+            raise ValueError(
+                f"X, y and sample_weight must be as long as one another: {sizes}"
+            )
         self.shape: tuple[int, int] = first.shape
-        size = first.data.nbytes + first.indices.nbytes if sp.issparse(first) else first.nbytes
+        size = (
+            first.data.nbytes + first.indices.nbytes
+            if sp.issparse(first)
+            else first.nbytes
+        )
         self.block_rows = _rows_in_block(block_rows, size / max(1, self.shape[0]))
 
     @classmethod
@@ -151,7 +164,9 @@ class _Stored:
             file.seek(0 if name is None else _place_in_npz(path, name))
             try:
                 version = np.lib.format.read_magic(file)
-                read = getattr(np.lib.format, f"read_array_header_{version[0]}_{version[1]}")
+                read = getattr(
+                    np.lib.format, f"read_array_header_{version[0]}_{version[1]}"
+                )
                 self.shape, self.fortran, self.dtype = read(file)
             except ValueError as error:
                 raise ValueError(
@@ -159,25 +174,33 @@ class _Stored:
                 ) from error
             self.offset = file.tell()
         if self.dtype.hasobject:
-            raise ValueError(f"{path} holds Python objects, which cannot be mapped; save numbers")
+            raise ValueError(
+                f"{path} holds Python objects, which cannot be mapped; save numbers"
+            )
         self.nbytes = int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
         size, wanted = os.path.getsize(path), self.offset + self.nbytes
         if size < wanted:
-            raise ValueError(f"{path} is cut short: it has {size} bytes instead of {wanted}")
+            raise ValueError(
+                f"{path} is cut short: it has {size} bytes instead of {wanted}"
+            )
 
     def __getitem__(self, rows: slice) -> Array:
         order: Any = "F" if self.fortran else "C"
         mapped = np.memmap(self.path, self.dtype, "r", self.offset, self.shape, order)
         part = np.require(mapped[rows], requirements=["ALIGNED", "ENSUREARRAY"])
         if part.flags.c_contiguous and part.size:
-            part.reshape(-1).view(np.uint8)[::4096].max()  # reads every page here and now
+            part.reshape(-1).view(np.uint8)[
+                ::4096
+            ].max()  # reads every page here and now
         return part
 
 
 def _place_in_npz(path: StrPath, name: str) -> int:
     """Where an array begins in a file of ``numpy.savez``."""
     with zipfile.ZipFile(path) as archive, open(path, "rb") as file:
-        members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+        members = {
+            info.filename.removesuffix(".npy"): info for info in archive.infolist()
+        }
         if name not in members:
             raise ValueError(f"{path} has no array {name!r}, but {', '.join(members)}")
         info = members[name]
@@ -185,7 +208,9 @@ def _place_in_npz(path: StrPath, name: str) -> int:
             raise ValueError(
                 f"{name!r} in {path} is compressed: use np.savez instead of np.savez_compressed"
             )
-        file.seek(info.header_offset + 26)  # the local header: 30 bytes, a name, extra fields
+        file.seek(
+            info.header_offset + 26
+        )  # the local header: 30 bytes, a name, extra fields
         return info.header_offset + 30 + int(np.frombuffer(file.read(4), "<u2").sum())
 
 
@@ -267,7 +292,12 @@ class ParquetBlocks:
         """The schema of the matrix, once it is clear that the file has all that is wanted."""
         pa = _pyarrow()
         kinds = pa.types
-        numeric = (kinds.is_integer, kinds.is_floating, kinds.is_boolean, kinds.is_decimal)
+        numeric = (
+            kinds.is_integer,
+            kinds.is_floating,
+            kinds.is_boolean,
+            kinds.is_decimal,
+        )
         for name in [*self.columns, *self._rest]:
             if schema.names.count(name) != 1:
                 raise ValueError(
@@ -289,7 +319,9 @@ class ParquetBlocks:
         for path in self.files:
             with _pyarrow().parquet.ParquetFile(path, memory_map=True) as file:
                 wanted = self._wanted(path, file.schema_arrow)
-                for batch in file.iter_batches(self.block_rows, columns=wanted.names + self._rest):
+                for batch in file.iter_batches(
+                    self.block_rows, columns=wanted.names + self._rest
+                ):
                     yield self._block(path, batch, wanted)
 
     def _block(self, path: str, batch: Any, wanted: Any) -> tuple[Any, ...]:
@@ -299,12 +331,22 @@ class ParquetBlocks:
                     f"column {name!r} of {path} has nulls ({nulls} in {batch.num_rows} rows): fill "
                     "them, or drop the rows or the column"
                 )
-        X = batch.select(wanted.names).cast(wanted, safe=False).to_tensor(row_major=True)
-        rest = (batch.column(name).to_numpy(zero_copy_only=False) for name in self._rest)
+        X = (
+            batch.select(wanted.names)
+            .cast(wanted, safe=False)
+            .to_tensor(row_major=True)
+        )
+        rest = (
+            batch.column(name).to_numpy(zero_copy_only=False) for name in self._rest
+        )
         return X.to_numpy(), *rest
 
     def __repr__(self) -> str:
-        weight = "" if self.sample_weight is None else f", sample_weight={self.sample_weight!r}"
+        weight = (
+            ""
+            if self.sample_weight is None
+            else f", sample_weight={self.sample_weight!r}"
+        )
         features = f"{_count(self.files)}, {len(self.columns)} features"
         return f"ParquetBlocks({features}, target={self.target!r}{weight})"
 
@@ -313,7 +355,9 @@ def _pyarrow() -> Any:
     try:
         import pyarrow.parquet
     except ImportError as error:
-        raise ImportError("ParquetBlocks needs pyarrow: pip install marginsvm[parquet]") from error
+        raise ImportError(
+            "ParquetBlocks needs pyarrow: pip install marginsvm[parquet]"
+        ) from error
     return pyarrow
 
 
@@ -369,7 +413,10 @@ class SvmlightBlocks:
         block_bytes: int = 2**23,
     ) -> None:
         self.files = _listed(files)
-        self.zero_based, self.block_bytes = zero_based, _positive("block_bytes", block_bytes)
+        self.zero_based, self.block_bytes = (
+            zero_based,
+            _positive("block_bytes", block_bytes),
+        )
         if n_features is not None:
             self.n_features = _positive("n_features", n_features)
 
@@ -382,14 +429,18 @@ class SvmlightBlocks:
 
     def _read(self, n_features: int | None) -> Iterator[tuple[Any, Array]]:
         for path in self.files:
-            opened: Any = {".gz": gzip.open, ".bz2": bz2.open}.get(Path(path).suffix, open)
+            opened: Any = {".gz": gzip.open, ".bz2": bz2.open}.get(
+                Path(path).suffix, open
+            )
             with opened(path, "rb") as file:
                 while text := file.read(self.block_bytes) + file.readline():
                     how = {"n_features": n_features, "zero_based": self.zero_based}
                     try:
                         yield load_svmlight_file(BytesIO(text), **how)
                     except ValueError as error:
-                        where = f"{path}, bytes {file.tell() - len(text)} to {file.tell()}"
+                        where = (
+                            f"{path}, bytes {file.tell() - len(text)} to {file.tell()}"
+                        )
                         raise ValueError(f"{where}: {error}") from error
 
     def __repr__(self) -> str:
@@ -402,11 +453,15 @@ def _sliceable(name: str, given: Any, dimensions: int) -> Any:
     part: Any = _Stored(given) if isinstance(given, (str, os.PathLike)) else given
     if sp.issparse(part):
         if part.format != "csr":
-            raise ValueError(f"{name} is in the format {part.format}: pass {name}.tocsr()")
+            raise ValueError(
+                f"{name} is in the format {part.format}: pass {name}.tocsr()"
+            )
     elif not isinstance(part, _Stored):
         part = np.asarray(part)
     if len(part.shape) != dimensions:
-        raise ValueError(f"{name} must have {dimensions} dimensions, but its shape is {part.shape}")
+        raise ValueError(
+            f"{name} must have {dimensions} dimensions, but its shape is {part.shape}"
+        )
     return part
 
 
@@ -424,7 +479,9 @@ def _rows_in_block(given: int | None, row_bytes: float) -> int:
 
 def _listed(files: Files, pattern: str = "") -> list[str]:
     """Absolute paths of files that are there; of a folder, those that match the pattern."""
-    paths = [Path(p) for p in ([files] if isinstance(files, (str, os.PathLike)) else files)]
+    paths = [
+        Path(p) for p in ([files] if isinstance(files, (str, os.PathLike)) else files)
+    ]
     if pattern and len(paths) == 1 and paths[0].is_dir():
         paths = sorted(paths[0].rglob(pattern))
     if not paths:

@@ -142,7 +142,9 @@ def _data() -> dict[str, tuple[Array, Array]]:
 
 def _has_reference(clf: Any) -> bool:
     """Whether MaxMarginClassifier solves the same problem: p = 2, intercept free, X not scaled."""
-    penalised = getattr(clf, "intercept_scaling", None) is not None and clf.fit_intercept
+    penalised = (
+        getattr(clf, "intercept_scaling", None) is not None and clf.fit_intercept
+    )
     return clf.certificate_.of == "X" and not penalised and getattr(clf, "p", 2) == 2
 
 
@@ -156,8 +158,12 @@ def _bounds(estimator: type) -> None:
             _fit(clf, X, y)
             confirmed = check_certificate(clf, X, y)
             assert confirmed, f"{where}: {confirmed.reason}"
-            assert np.isfinite(clf.decision_function(X)).all(), f"{where}: no finite decisions"
-            if np.isinf(C) == np.isinf(getattr(clf, "C", np.inf)) and _has_reference(clf):
+            assert np.isfinite(clf.decision_function(X)).all(), (
+                f"{where}: no finite decisions"
+            )
+            if np.isinf(C) == np.isinf(getattr(clf, "C", np.inf)) and _has_reference(
+                clf
+            ):
                 _beside_the_best(clf, X, y, where)
 
 
@@ -166,9 +172,15 @@ def _beside_the_best(clf: Any, X: Array, y: Array, where: str) -> None:
     best = _fit(MaxMarginClassifier(C=C, fit_intercept=clf.fit_intercept), X, y)
     spare = _ROUNDED_SHARE * clf.certificate_.radius
     margins, bounds = clf.history_["margin"], clf.history_["margin_bound"]
-    assert np.all(margins <= best.margin_bound_ + spare), f"{where}: a margin above the best"
-    assert np.all(bounds >= best.margin_ - spare), f"{where}: a bound below the best margin"
-    assert clf.separable_ is not True or best.separable_ is not False, f"{where}: separable_"
+    assert np.all(margins <= best.margin_bound_ + spare), (
+        f"{where}: a margin above the best"
+    )
+    assert np.all(bounds >= best.margin_ - spare), (
+        f"{where}: a bound below the best margin"
+    )
+    assert clf.separable_ is not True or best.separable_ is not False, (
+        f"{where}: separable_"
+    )
 
 
 def _same(clf: Any, other: Any, what: str) -> None:
@@ -185,7 +197,9 @@ def _forms(estimator: type) -> None:
     for C in (np.inf, 1.0):
         clf = _make(estimator, C=C, max_iter=_BOUND_ROUNDS, tol=1e-9)
         _fit(clf, X, y)
-        _same(clf, _fit(clone(clf), np.asfortranarray(X), y), f"columns in memory, C={C}")
+        _same(
+            clf, _fit(clone(clf), np.asfortranarray(X), y), f"columns in memory, C={C}"
+        )
         _same(clf, _fit(clone(clf), sp.csr_array(X), y), f"CSR, C={C}")
         if "kernel" in clf.get_params() and clf.certificate_.of == "X":
             kernel = clone(clf).set_params(kernel="precomputed")
@@ -211,9 +225,13 @@ def _values(estimator: type) -> None:
     for t in range(3):
         before = pickle.dumps(state)
         following = algorithm.step(problem, state)
-        assert pickle.dumps(state) == before, f"step {t + 1} wrote into the state that it was given"
+        assert pickle.dumps(state) == before, (
+            f"step {t + 1} wrote into the state that it was given"
+        )
         again = pickle.dumps(algorithm.step(problem, state))
-        assert again == pickle.dumps(following), f"step {t + 1} repeated gives another state"
+        assert again == pickle.dumps(following), (
+            f"step {t + 1} repeated gives another state"
+        )
         state = following
 
 
@@ -226,7 +244,9 @@ def _continued(estimator: type) -> None:
     part = pickle.loads(pickle.dumps(part))
     _fit(part.set_params(max_iter=12), X, y)
     assert part.n_iter_ == whole.n_iter_, f"{part.n_iter_} rounds, not {whole.n_iter_}"
-    assert part.margin_ == whole.margin_, f"margin_ is {part.margin_}, not {whole.margin_}"
+    assert part.margin_ == whole.margin_, (
+        f"margin_ is {part.margin_}, not {whole.margin_}"
+    )
     assert part.margin_bound_ == whole.margin_bound_, "margin_bound_ is another one"
 
 

@@ -21,7 +21,9 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("proof", metavar="PROOF", help="file by marginsvm.save_proof")
     parser.add_argument(
-        "data", metavar="DATA", help=".npy or CSV: lines of features, the class or targets last"
+        "data",
+        metavar="DATA",
+        help=".npy or CSV: lines of features, the class or targets last",
     )
     files = parser.parse_args(arguments)
     return int(verify_alone.main(files.proof, files.data))

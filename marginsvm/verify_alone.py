@@ -32,12 +32,19 @@ from pathlib import Path
 def read(path):
     """Lines of numbers or, from CSV, of texts."""
     if not str(path).endswith(".npy"):
-        return [line for line in csv.reader(Path(path).read_text().splitlines()) if line]
+        return [
+            line for line in csv.reader(Path(path).read_text().splitlines()) if line
+        ]
     start = 10 + int.from_bytes((raw := Path(path).read_bytes())[8:10], "little")
     header = ast.literal_eval(raw[10:start].decode())
     (n, d), kind = header["shape"], {"<f8": "d", "<f4": "f"}[header["descr"]]
-    numbers, by_columns = struct.unpack(f"<{n * d}{kind}", raw[start:]), header["fortran_order"]
-    return [numbers[i::n] if by_columns else numbers[i * d : i * d + d] for i in range(n)]
+    numbers, by_columns = (
+        struct.unpack(f"<{n * d}{kind}", raw[start:]),
+        header["fortran_order"],
+    )
+    return [
+        numbers[i::n] if by_columns else numbers[i * d : i * d + d] for i in range(n)
+    ]
 
 
 def table_of(proof, lines):
@@ -68,7 +75,9 @@ def rows_of(proof, last, k):
     """Rows of examples, by the column of their weights: signs of scores, and both ends."""
     if proof["of"] == "targets":
         e, lines = number(proof["epsilon"]), [map(Fraction, line) for line in last]
-        return [{o: ({o: 1}, y - e, y + e) for o, y in enumerate(line)} for line in lines]
+        return [
+            {o: ({o: 1}, y - e, y + e) for o, y in enumerate(line)} for line in lines
+        ]
     codes = [int(c) for (c,) in last] if k else [1 for _ in last]
     if k < 3:  # two classes, or one
         return [{0: ({0: 2 * c - 1}, 1, inf)} for c in codes]
@@ -80,32 +89,56 @@ class Problem:
 
     def __init__(self, proof, table):
         weight, k = [number(x) for x in proof["example_weights"]], len(proof["classes"])
-        self.kept, self.tubes = [i for i, m in enumerate(weight) if m > 0], proof["of"] == "targets"
+        self.kept, self.tubes = (
+            [i for i, m in enumerate(weight) if m > 0],
+            proof["of"] == "targets",
+        )
         self.m, self.scores = [weight[i] for i in self.kept], range(len(proof["coef"]))
         self.given = {"precomputed": True, "linear": False}[proof["kernel"]]
         d = len(table[0]) - (len(self.scores) if self.tubes else k > 0)
-        used, last = self.kept if self.given else range(d), [table[i][d:] for i in self.kept]
+        used, last = (
+            self.kept if self.given else range(d),
+            [table[i][d:] for i in self.kept],
+        )
         self.X = [[Fraction(table[i][j]) for j in used] for i in self.kept]
         self.W = [[number(w[j]) for j in used] for w in proof["coef"]]
-        self.b, self.width = ([number(x) for x in proof[x]] for x in ("intercept_", "epsilon_"))
-        self.free = proof["intercept"] == "free"  # else the value of a constant feature; 0: none
+        self.b, self.width = (
+            [number(x) for x in proof[x]] for x in ("intercept_", "epsilon_")
+        )
+        self.free = (
+            proof["intercept"] == "free"
+        )  # else the value of a constant feature; 0: none
         self.unit = Fraction(0) if self.free else number(proof["intercept"])
         C, nu, self.slack = number(proof["C"]), number(proof["nu"]), proof["slack"]
         self.price = [C * m / (1 + (k > 2 and self.slack == "square")) for m in self.m]
         self.most, self.size = nu * sum(self.price), nu * sum(self.m) or min(self.m)
         self.rows = rows_of(proof, last, k)
-        others = (zip(self.m, last, [[c]] * len(last)) for c in range(k if self.free else 0))
-        self.size = min([self.size, *(2 * sum(m for m, x, c in z if x != c) for z in others)])
-        words = [("none", 0, 0), ("square", 1, 0), ("size", 1, 0), ("size", 1, 1), ("share", 0, 1)]
+        others = (
+            zip(self.m, last, [[c]] * len(last)) for c in range(k if self.free else 0)
+        )
+        self.size = min(
+            [self.size, *(2 * sum(m for m, x, c in z if x != c) for z in others)]
+        )
+        words = [
+            ("none", 0, 0),
+            ("square", 1, 0),
+            ("size", 1, 0),
+            ("size", 1, 1),
+            ("share", 0, 1),
+        ]
         fits = (self.slack, C > 0, nu > 0) in words[: 4 if self.tubes else None]
         fits &= min(C, nu, 1 - nu) >= 0 and (self.tubes or C * nu == 0)
         fits &= proof["of"] in (["classes"] if k else ["targets", "one class"])
         fits &= (e := number(proof["epsilon"])) == 0 or (self.tubes and e > nu == 0)
-        fits &= len(weight) == len(table) and (self.free or self.unit != 0 or not any(self.b))
+        fits &= len(weight) == len(table) and (
+            self.free or self.unit != 0 or not any(self.b)
+        )
         fits &= self.tubes or len(self.scores) == (k if k > 2 else 1)
         fits &= k == 0 or (k > 1 and {c for (c,) in last} == {*range(k)})
         if not fits or (self.given and [[*x] for x in zip(*self.X)] != self.X):
-            raise ValueError("the kernel matrix is not symmetric" if fits else "this is no problem")
+            raise ValueError(
+                "the kernel matrix is not symmetric" if fits else "this is no problem"
+            )
 
     def predictor(self, o):
         """P of the predictor, its smallest value, and how far values are from their intervals."""
@@ -115,18 +148,29 @@ class Problem:
         P += sum((self.b[s] / self.unit) ** 2 / 2 for s in used if self.unit)
         for i, of_columns in enumerate(self.rows):
             rows = [row for j, row in of_columns.items() if j == o or not self.tubes]
-            values = [sum(x * (F[s][i] + self.b[s]) for s, x in row.items()) for row, _, _ in rows]
+            values = [
+                sum(x * (F[s][i] + self.b[s]) for s, x in row.items())
+                for row, _, _ in rows
+            ]
             worst.append((min(values), self.m[i]))
-            away.append([max(low - v, v - high, 0) for v, (_, low, high) in zip(values, rows)])
+            away.append(
+                [max(low - v, v - high, 0) for v, (_, low, high) in zip(values, rows)]
+            )
         if self.slack == "square":
             P += sum(price * dot(xi, xi) for price, xi in zip(self.price, away))
         elif self.slack == "size":
             width = self.width[o] if self.most else 0
-            P += dot(self.price, [max(*xi, width) - width for xi in away]) + self.most * width
+            P += (
+                dot(self.price, [max(*xi, width) - width for xi in away])
+                + self.most * width
+            )
         elif not self.tubes:
             left, mean = self.size, 0
             for value, m in sorted(worst):
-                mean, left = mean + min(m, left) * value / self.size, left - min(m, left)
+                mean, left = (
+                    mean + min(m, left) * value / self.size,
+                    left - min(m, left),
+                )
             P = P / mean**2 if mean > 0 else inf
         return P, min(worst)[0], max(map(max, away))
 
@@ -142,14 +186,18 @@ class Problem:
                     V[i][s] += sign * x
         for v in zip(*V):
             image = [dot(v, column) for column in zip(*self.X)]
-            square += dot(image, v if self.given else image, 0) + (self.unit * sum(v)) ** 2
+            square += (
+                dot(image, v if self.given else image, 0) + (self.unit * sum(v)) ** 2
+            )
         of = [sum(map(abs, line.values())) for line in q]
-        above = self.slack == "share" and self.size * max(x / m for x, m in zip(of, self.m)) > sum(
-            of
-        )
+        above = self.slack == "share" and self.size * max(
+            x / m for x, m in zip(of, self.m)
+        ) > sum(of)
         if above or gain <= 0 or (self.free and any(map(sum, zip(*V)))):
             return 0
-        limits = [price / x for price, x in zip(self.price, of) if x and self.slack == "size"]
+        limits = [
+            price / x for price, x in zip(self.price, of) if x and self.slack == "size"
+        ]
         limits += [self.most / sum(of)] if self.most else []
         s = min([*limits, gain / square if square else inf])
         return inf if s == inf else s * gain - s * s * square / 2
@@ -159,17 +207,25 @@ def check(proof, lines):
     """What is wrong with a proof of these data; an empty list: all that it claims is true."""
     table, sha256 = table_of(proof, lines)
     if (proof["format"], proof["sha256"]) != ("marginsvm proof 3", sha256):
-        raise ValueError("this is another kind of file (save it again), or a proof of other data")
+        raise ValueError(
+            "this is another kind of file (save it again), or a proof of other data"
+        )
     problem, claims, wrong = Problem(proof, table), proof["claims"], []
     q = [[{} for _ in problem.kept] for _ in (problem.scores if problem.tubes else [0])]
     for i, j, x in proof["weights"]:
         q[j if problem.tubes else 0][problem.kept.index(i)][j] = number(x)
-    found, bounds = [problem.predictor(o) for o in range(len(q))], [*map(problem.bound, q)]
+    found, bounds = (
+        [problem.predictor(o) for o in range(len(q))],
+        [*map(problem.bound, q)],
+    )
     claimed = zip(claims["reached"], claims["bound"], strict=True)
     for (P, _, away), bound, pair in zip(found, bounds, claimed, strict=True):
         reached, limit = (inf if x is None else number(x) for x in pair)
         if problem.tubes:
-            shown, proved = reached >= P and away <= number(claims["violation"]), limit <= bound
+            shown, proved = (
+                reached >= P and away <= number(claims["violation"]),
+                limit <= bound,
+            )
         else:
             shown = reached <= 0 or 2 * P * reached**2 <= 1
             proved = limit >= 0 and (bound == inf or 2 * bound * limit**2 >= 1)
@@ -186,11 +242,20 @@ def main(proof, data):
     try:
         stated = json.loads(Path(proof).read_text())
         wrong = check(stated, read(data))
-        text = ("{} <= best margin <= {}", "P = {}, the least >= {}")[stated["of"] == "targets"]
+        text = ("{} <= best margin <= {}", "P = {}, the least >= {}")[
+            stated["of"] == "targets"
+        ]
         ends = (stated["claims"][name] for name in ("reached", "bound"))
         ends = ([float(number(x)) if x else inf for x in end] for end in ends)
         true = "; ".join(map(text.format, *ends))
-    except (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError) as error:
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        OSError,
+        TypeError,
+        ValueError,
+    ) as error:
         wrong = [f"the files cannot be understood: {error!r}"]
     print("REFUSED: " + "; ".join(wrong) if wrong else "TRUE: " + true)
     return bool(wrong)

@@ -22,7 +22,9 @@ def without_long_double():
     """Long double is float64 in all of the package, as on Windows and on Apple's processors."""
     for name, module in [*sys.modules.items()]:
         if name.startswith(f"{marginsvm.__name__}."):
-            for key in [key for key, value in vars(module).items() if value is np.longdouble]:
+            for key in [
+                key for key, value in vars(module).items() if value is np.longdouble
+            ]:
                 setattr(module, key, np.float64)
     assert marginsvm._rounding.Extended is np.float64
 
@@ -32,9 +34,13 @@ if os.environ.get("MARGINSVM_TEST_LONG_DOUBLE") == "float64":
 
 
 def pytest_addoption(parser):
-    parser.addoption("--all", action="store_true", help="run the tests marked slow, too")
     parser.addoption(
-        "--not-passed", action="store_true", help="leave out what passed in the last run without it"
+        "--all", action="store_true", help="run the tests marked slow, too"
+    )
+    parser.addoption(
+        "--not-passed",
+        action="store_true",
+        help="leave out what passed in the last run without it",
     )
 
 
@@ -85,7 +91,9 @@ def shared_data():
 
 def pytest_collection_modifyitems(config, items):
     one_by_one = any("::" in name for name in config.args)
-    if not (config.getoption("all") or "slow" in config.getoption("markexpr") or one_by_one):
+    if not (
+        config.getoption("all") or "slow" in config.getoption("markexpr") or one_by_one
+    ):
         _leave_out(config, items, lambda item: item.get_closest_marker("slow"))
     _leave_out(config, items, _does_not_apply)
     for item in items:
@@ -117,10 +125,15 @@ def _imported(item):
 def _does_not_apply(item):
     """Whether the table DOES_NOT_APPLY of a test's module names it, by a pattern."""
     table = getattr(getattr(item, "module", None), "DOES_NOT_APPLY", {})
-    return any(_matches(item.name, pattern) for names in table.values() for pattern in names)
+    return any(
+        _matches(item.name, pattern) for names in table.values() for pattern in names
+    )
 
 
 def _matches(name, pattern):
     """Whether a pattern is for a test, of all its parameters unless it has a part for them."""
-    (test, _, parameters), (wanted, _, part) = name.partition("["), pattern.partition("[")
+    (test, _, parameters), (wanted, _, part) = (
+        name.partition("["),
+        pattern.partition("["),
+    )
     return fnmatch(test, wanted) and fnmatch(parameters, part or "*")

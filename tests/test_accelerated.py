@@ -43,12 +43,16 @@ def test_both_players_are_the_papers(exponent, rng):
     for state in rounds(OURS, data, 50):
         t = state.t
         alpha = np.arange(1.0, t + 1)
-        guess = A.T @ (alpha[:-1] @ np.array(moves[1:]).reshape(t - 1, len(A)) + t * moves[-1])
+        guess = A.T @ (
+            alpha[:-1] @ np.array(moves[1:]).reshape(t - 1, len(A)) + t * moves[-1]
+        )
         # least of sum_s alpha_s (|w|^2 / 2 - p_s'A w), the last p twice
         output = output + t * theta(guess / alpha.sum(), q)
         moves.append(softmax(-A @ output * (exponent - 1.0) / 2.0))
         played = played + t * A.T @ moves[-1]
-        np.testing.assert_allclose(theta(state.W.image, q), output, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(
+            theta(state.W.image, q), output, rtol=1e-9, atol=1e-12
+        )
         np.testing.assert_allclose(state.last.coef, moves[-1], rtol=1e-8)
         np.testing.assert_allclose(state.total.image, played, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(state.W.coef.sum(), t * (t + 1) / 2)
@@ -68,7 +72,9 @@ def check_the_rate(data, gamma, n_rounds, p=2.0):
     within(above, 1.0, "excess of the upper bound, as a share")
 
 
-@pairwise(form=[np.asarray, sp.csr_array], balanced=[True, False], C=[np.inf, 1.0], k=[2, 3])
+@pairwise(
+    form=[np.asarray, sp.csr_array], balanced=[True, False], C=[np.inf, 1.0], k=[2, 3]
+)
 def test_the_margin_converges_without_a_logarithm(form, balanced, C, k, rng):
     X, y = lopsided(rng, gamma=0.2, k=k)
     _, _, gamma = known(X, y, balanced=balanced, C=C)
@@ -88,7 +94,9 @@ def test_the_p_norm_perceptron_has_the_rate(p, kind, rng):
     X, y = small(kind, rng)
     data = game(X, y, p)
     gamma = best_in_norm(data, X, y, p)
-    check_the_rate(data, gamma, int(np.sqrt(16 * np.log(len(X)) / (p - 1)) / gamma) + 1, p)
+    check_the_rate(
+        data, gamma, int(np.sqrt(16 * np.log(len(X)) / (p - 1)) / gamma) + 1, p
+    )
 
 
 # Margins in p-norms of the predictor: against a general solver, which shares no code, and against
@@ -125,13 +133,17 @@ def test_p_norm_margins_agree_with_coordinate_ascent(k, C, cls, rng):
     X, y = separable(rng, n=30, k=k)
     params = {"p": 1.5, "C": C, "tol": 1e-2}
     free = cls(**params).fit(X, y)
-    penalised = DualLpPerceptron(intercept_scaling=30.0, random_state=0, **params).fit(X, y)
+    penalised = DualLpPerceptron(intercept_scaling=30.0, random_state=0, **params).fit(
+        X, y
+    )
     assert check_certificate(free, X, y)
     assert free.margin_bound_ >= penalised.margin_
     assert free.margin_ <= 1.01 * penalised.margin_bound_
     bare = cls(fit_intercept=False, **params).fit(X, y)
     same = DualLpPerceptron(fit_intercept=False, random_state=0, **params).fit(X, y)
-    assert max(bare.margin_, same.margin_) <= min(bare.margin_bound_, same.margin_bound_)
+    assert max(bare.margin_, same.margin_) <= min(
+        bare.margin_bound_, same.margin_bound_
+    )
 
 
 @pytest.mark.parametrize("p", [1.5, 1.1, 1.01])
@@ -181,9 +193,15 @@ def test_proposition_2_ji_with_the_papers_steps_is_the_game(balanced, k, rng):
     X, y = lopsided(rng, k=k)
     data = LinearAdapter(X, make_rows(y, k, balanced=balanced))
     for play, share in ((PAPER, 4.0), (OURS, 2.0)):
-        ji = MomentumMarginClassifier(step=lambda t, share=share: 2 * (t + 1) / (t + 2) / share)
-        for ours, theirs in zip(rounds(play, data, 60), rounds(ji, data, 60), strict=True):
-            np.testing.assert_allclose(flat(theirs.w), flat(ours.W) / share, rtol=1e-8, atol=1e-10)
+        ji = MomentumMarginClassifier(
+            step=lambda t, share=share: 2 * (t + 1) / (t + 2) / share
+        )
+        for ours, theirs in zip(
+            rounds(play, data, 60), rounds(ji, data, 60), strict=True
+        ):
+            np.testing.assert_allclose(
+                flat(theirs.w), flat(ours.W) / share, rtol=1e-8, atol=1e-10
+            )
 
 
 def regrets(play, data, A, n_rounds):
@@ -206,7 +224,13 @@ def regrets(play, data, A, n_rounds):
 def test_theorems_2_and_3_and_4(play, kind, rng):
     """Both regrets; the duality gap; rounds to a separator; the normalized margin."""
     data, A, gamma = known(*kind(rng))
-    mu, log_n, last, share, short = play._algorithm().smoothing, np.log(len(A)), 0, 0.0, 0.0
+    mu, log_n, last, share, short = (
+        play._algorithm().smoothing,
+        np.log(len(A)),
+        0,
+        0.0,
+        0.0,
+    )
     enough = 2 * np.sqrt(mu * log_n) / gamma
     for state, learner, adversary, moved in regrets(play, data, A, int(enough) + 20):
         t, S, length = state.t, state.weight, data.norm(state.W)
@@ -223,7 +247,11 @@ def test_theorems_2_and_3_and_4(play, kind, rng):
     assert last > 10
     within(share, 1.0, "the learner's regret, as a share of its bound")
     within(last, enough, "the last round without a separator")
-    within(short, 2 * mu * log_n, "Theorem 4: shortfall of the margin times gamma t (t + 1)")
+    within(
+        short,
+        2 * mu * log_n,
+        "Theorem 4: shortfall of the margin times gamma t (t + 1)",
+    )
 
 
 # Algorithm 3: the data player guesses.
@@ -326,7 +354,9 @@ def test_proposition_3_and_theorems_5_and_9(kind, rng):
     bound, last, most = 1.5 * np.sqrt(np.log(len(A))), 0, 0.0
     for state in rounds(MIRROR_PROX, data, int(bound / gamma) + 20):
         margin = state.measured.min_margin
-        most = max(most, data.norm(state.total) - margin)  # both best responses in hindsight
+        most = max(
+            most, data.norm(state.total) - margin
+        )  # both best responses in hindsight
         if margin < 0:
             last = state.t
     assert last > 10

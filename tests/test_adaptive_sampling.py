@@ -48,7 +48,9 @@ def problem(rng, k, n=60, d=7, C=np.inf, balanced=False, weights=None):
 
 def draw_one_by_one(monkeypatch):
     """A step is one draw."""
-    monkeypatch.setattr(adaptive_sampling.AdaptiveSampling, "n_rounds", lambda self, n: 1)
+    monkeypatch.setattr(
+        adaptive_sampling.AdaptiveSampling, "n_rounds", lambda self, n: 1
+    )
 
 
 @pytest.mark.parametrize("name", SCHEDULES)
@@ -71,7 +73,11 @@ def test_iterates_are_the_plain_recursion(name, k, C, balanced, rng, monkeypatch
     used = np.flatnonzero(np.isfinite(data.margins(data.zeros()).ravel()))
     step, momentum = SCHEDULES[name]
     params = {"step": step, "momentum": momentum, "max_iter": 300, "random_state": 0}
-    clf, q_g, q_w = AdaptiveSamplingKernelClassifier(**params), np.zeros(len(G)), np.zeros(len(G))
+    clf, q_g, q_w = (
+        AdaptiveSamplingKernelClassifier(**params),
+        np.zeros(len(G)),
+        np.zeros(len(G)),
+    )
     for t, state in enumerate(rounds(clf, data, 300)):
         theta, beta = step(t), momentum(t)
         (_, new_g), (_, new_w) = table(data, state)
@@ -99,13 +105,17 @@ def table(data, state):
 def test_rounding_does_not_drift(rng):
     X, y = separable(rng, k=3)
     data = GramAdapter(None, X @ X.T, make_rows(y, 3, balanced=True), 1.0, plan=PLAN)
-    algorithm = AdaptiveSamplingKernelClassifier(max_iter=5_000, random_state=0)._algorithm()
+    algorithm = AdaptiveSamplingKernelClassifier(
+        max_iter=5_000, random_state=0
+    )._algorithm()
     *_, state = rounds(algorithm, data, 100)
     assert state.t == 5_000
     for candidate in algorithm.candidates(data, state):
         again = data.refresh(candidate.vector)
         scale = again.largest_entry()
-        np.testing.assert_allclose(flat(candidate.vector), flat(again), atol=1e-9 * scale)
+        np.testing.assert_allclose(
+            flat(candidate.vector), flat(again), atol=1e-9 * scale
+        )
 
 
 @pytest.mark.slow
@@ -116,7 +126,9 @@ def test_draws_follow_the_softmax(k, balanced, weighted, rng):
     """Over a fine grid of quantiles, the average draw is the package's own response."""
     weights = rng.random(60) + 0.1 if weighted else None
     _, _, data = problem(rng, k, balanced=balanced, weights=weights)
-    *_, state = rounds(AdaptiveSamplingKernelClassifier(max_iter=5, random_state=0), data, 5)
+    *_, state = rounds(
+        AdaptiveSamplingKernelClassifier(max_iter=5, random_state=0), data, 5
+    )
     _, (margins, _) = table(data, state)
     q = responses.softmax(data.rows, margins.reshape(data.rows.shape)).q
     draws = Draws(data)
@@ -132,7 +144,9 @@ def test_draws_follow_the_softmax(k, balanced, weighted, rng):
                 1 - c if k == 2 else j for _, c, j, _ in drawn
             )
             for i, _, j, _ in drawn:
-                counts[draws.order[i] if k == 2 else (draws.order[i], j)] += 1.0 / len(drawn)
+                counts[draws.order[i] if k == 2 else (draws.order[i], j)] += 1.0 / len(
+                    drawn
+                )
         shares = by_group(data, counts / len(grid)), by_group(data, q)
         np.testing.assert_allclose(*shares, atol=0.02)
     np.testing.assert_allclose(counts / len(grid), q, atol=0.02)
@@ -155,7 +169,9 @@ def test_quantiles():
         for u in np.r_[0.0, rng.random(100), 1.0]:
             i, at = quantile(weights, sums_of_runs(weights), u), u * running[-1]
             assert weights[i] > 0
-            np.testing.assert_array_less(running[i] - weights[i], at + 1e-9 * running[-1])
+            np.testing.assert_array_less(
+                running[i] - weights[i], at + 1e-9 * running[-1]
+            )
             np.testing.assert_array_less(at, running[i] + 1e-9 * running[-1])
 
 
@@ -191,7 +207,9 @@ def test_theorem_4_1(rng):
     delta, epsilon, found = 0.2, 0.8 * gamma, []
     T = theory_draws(epsilon, delta, margin=gamma, n_samples=20)
     for seed in range(20):
-        clf = AdaptiveSamplingKernelClassifier(schedule="theory", max_iter=T, random_state=seed)
+        clf = AdaptiveSamplingKernelClassifier(
+            schedule="theory", max_iter=T, random_state=seed
+        )
         assert clf._algorithm().schedules(20)[0](0) == theory_step(20, T)
         *_, state = rounds(clf, data, 100)
         assert state.t == T
@@ -200,7 +218,9 @@ def test_theorem_4_1(rng):
         assert data.norm(w) >= gamma * np.sqrt(T * np.log(20)) * (1 - 1e-6)  # Lemma D.2
     reached = np.mean(np.array(found) >= gamma - epsilon)
     print(f"T = {T}, gamma {gamma:.3f}: {reached:.1%} of the runs within epsilon")
-    print(f"margins of {min(found) / gamma:.1%} to {max(found) / gamma:.1%} of the best")
+    print(
+        f"margins of {min(found) / gamma:.1%} to {max(found) / gamma:.1%} of the best"
+    )
     assert reached >= 1 - delta
 
 
@@ -211,7 +231,9 @@ def test_lemmas_d_1_and_d_2(rng, monkeypatch):
     T, delta, log_n, low, long = 200, 0.2, np.log(20), [], []
     theta = theory_step(20, T)
     for seed in range(20):
-        clf = AdaptiveSamplingKernelClassifier(schedule="theory", max_iter=T, random_state=seed)
+        clf = AdaptiveSamplingKernelClassifier(
+            schedule="theory", max_iter=T, random_state=seed
+        )
         m, squares, lengths = np.zeros(20), 0.0, 0.0
         for state in rounds(clf, data, T):
             length = np.linalg.norm(A.T @ softmax(-m))
@@ -221,7 +243,9 @@ def test_lemmas_d_1_and_d_2(rng, monkeypatch):
         low.append(-logsumexp(-m) - lowest)
         long.append(lengths + np.sqrt(8 * log_n / delta) - np.linalg.norm(A.T @ coef))
         assert np.linalg.norm(A.T @ coef) >= least * np.sqrt(T * log_n) * (1 - 1e-6)
-    print(f"D.1: room of {min(low):.2f} to {max(low):.2f}; D.2: {min(long):.2f} to {max(long):.2f}")
+    print(
+        f"D.1: room of {min(low):.2f} to {max(low):.2f}; D.2: {min(long):.2f} to {max(long):.2f}"
+    )
     assert np.mean(np.array(low) >= 0) >= 1 - delta / 2
     assert np.mean(np.array(long) >= 0) >= 1 - delta / 2
 
@@ -232,14 +256,24 @@ def test_draws_of_theorem_4_1_as_printed():
     first = (32 * np.log(n) + 64 * np.log(2 / delta)) / (gamma**2 * epsilon**2)
     T = theory_draws(epsilon, delta, margin=gamma, n_samples=n)
     assert np.ceil(first) == T
-    assert theory_draws(8 * epsilon, delta, margin=8 * gamma, n_samples=n, radius=8.0) == T
-    assert theory_draws(epsilon, 1e-6, margin=gamma, n_samples=n) == np.ceil(32 / 1e-6 / epsilon**2)
+    assert (
+        theory_draws(8 * epsilon, delta, margin=8 * gamma, n_samples=n, radius=8.0) == T
+    )
+    assert theory_draws(epsilon, 1e-6, margin=gamma, n_samples=n) == np.ceil(
+        32 / 1e-6 / epsilon**2
+    )
     three = theory_draws(epsilon, delta, margin=gamma, n_samples=n, n_classes=3)
     root = np.sqrt(2)
-    assert three == theory_draws(epsilon / root, delta, margin=gamma / root, n_samples=2 * n)
+    assert three == theory_draws(
+        epsilon / root, delta, margin=gamma / root, n_samples=2 * n
+    )
     for wrong in ({"delta": 1.0}, {"epsilon": 0.0}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
-            theory_draws(**{"epsilon": epsilon, "delta": delta, **wrong}, margin=gamma, n_samples=n)
+            theory_draws(
+                **{"epsilon": epsilon, "delta": delta, **wrong},
+                margin=gamma,
+                n_samples=n,
+            )
 
 
 KERNELS = {"linear": linear_kernel, "rbf": rbf_kernel, "poly": polynomial_kernel}
@@ -250,18 +284,27 @@ KERNELS["ntk"] = two_layer_relu_ntk(16)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_column_has_the_same_bits_in_every_batch(name, dtype, rng):
     X = rng.standard_normal((2 * 4096 + 77, 30)).astype(dtype)
-    rows, ids = make_rows(np.arange(len(X)) % 2, 2, balanced=False), rng.permutation(500)[:16]
+    rows, ids = (
+        make_rows(np.arange(len(X)) % 2, 2, balanced=False),
+        rng.permutation(500)[:16],
+    )
     prepared = KERNELS[name].prepare(X) if name == "ntk" else X
     data = GramAdapter(KERNELS[name], prepared, rows, np.inf, plan=ColumnPlan(10.0, 16))
     reference = data.examples.values(ids)
     assert reference.dtype == dtype
-    np.testing.assert_allclose(reference, KERNELS[name](X[ids], X), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        reference, KERNELS[name](X[ids], X), rtol=1e-4, atol=1e-4
+    )
     for threads in (1, 2):
         order, others = rng.permutation(16), rng.integers(0, len(X), 16)
         mixed = np.where(np.arange(16) % 3 == 0, ids[order], others)
         with threadpool_limits(threads):
-            np.testing.assert_array_equal(data.examples.values(ids[order]), reference[order])
-            np.testing.assert_array_equal(data.examples.values(mixed)[::3], reference[order][::3])
+            np.testing.assert_array_equal(
+                data.examples.values(ids[order]), reference[order]
+            )
+            np.testing.assert_array_equal(
+                data.examples.values(mixed)[::3], reference[order][::3]
+            )
             same = data.examples.values(np.repeat(ids[3], 16))
         np.testing.assert_array_equal(same, reference[[3] * 16])
 
@@ -271,10 +314,19 @@ def test_a_column_has_the_same_bits_in_every_batch(name, dtype, rng):
 @pytest.mark.parametrize("fit_intercept", [True, slow(False)])
 def test_same_seed_same_model_whatever_the_cache(kernel, fit_intercept, rng):
     X, y = separable(rng, n=400, d=8, k=3)
-    params = {"kernel": kernel, "fit_intercept": fit_intercept, "max_iter": 300, "tol": 0.0}
+    params = {
+        "kernel": kernel,
+        "fit_intercept": fit_intercept,
+        "max_iter": 300,
+        "tol": 0.0,
+    }
 
     def model(**more):
-        return fit(AdaptiveSamplingKernelClassifier(**{**params, "random_state": 0, **more}), X, y)
+        return fit(
+            AdaptiveSamplingKernelClassifier(**{**params, "random_state": 0, **more}),
+            X,
+            y,
+        )
 
     reference = model()
     F = reference.decision_function(X)
@@ -282,7 +334,9 @@ def test_same_seed_same_model_whatever_the_cache(kernel, fit_intercept, rng):
     for size in (0.0, 0.05, 0.3, 100.0):
         clf = model(cache_size=size)
         np.testing.assert_array_equal(clf.decision_function(X), F)
-        np.testing.assert_array_equal(clf.history_["margin"], reference.history_["margin"])
+        np.testing.assert_array_equal(
+            clf.history_["margin"], reference.history_["margin"]
+        )
         evaluations.append(clf.n_kernel_evaluations_)
         assert 0.0 <= clf.cache_hit_rate_ < 1.0
     assert evaluations == sorted(evaluations, reverse=True)
@@ -299,7 +353,9 @@ def cache_of(capacity, width):
         asked.append(ids.tolist())
         return np.repeat(ids[:, None], 100, 1).astype(np.float32)
 
-    return ColumnCache(compute, 100, np.dtype(np.float32), capacity * 400 / 2**20, width, 2), asked
+    return ColumnCache(
+        compute, 100, np.dtype(np.float32), capacity * 400 / 2**20, width, 2
+    ), asked
 
 
 def test_least_recently_used_goes_first():
@@ -318,7 +374,10 @@ def test_a_batch_is_filled_with_what_is_likely():
     cache, asked = cache_of(1000, 4)
     cache.fetch(np.array([7]), lambda: np.array([7, 8, 9]))
     cache.fetch(np.array([8, 1]))
-    assert asked == [[7, 8, 9, 7], [1, 1, 1, 1]]  # the width of the product never changes
+    assert asked == [
+        [7, 8, 9, 7],
+        [1, 1, 1, 1],
+    ]  # the width of the product never changes
 
 
 @pytest.mark.slow
@@ -328,7 +387,11 @@ def test_memory_is_bounded(rng):
     X, y = separable(rng, n=N, d=20, k=k)
     X = X.astype(np.float32)
     clf = AdaptiveSamplingKernelClassifier(
-        kernel="rbf", fit_intercept=False, max_iter=200, cache_size=cache, random_state=0
+        kernel="rbf",
+        fit_intercept=False,
+        max_iter=200,
+        cache_size=cache,
+        random_state=0,
     )
     fit(clf, X[:100], y[:100])
     tracemalloc.start()
@@ -337,7 +400,9 @@ def test_memory_is_bounded(rng):
     clf.predict(X)
     predicted = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    print(f"{peak / 2**20:.1f} MB, cache {cache} MB, N k floats {N * k * 8 / 2**20:.2f} MB")
+    print(
+        f"{peak / 2**20:.1f} MB, cache {cache} MB, N k floats {N * k * 8 / 2**20:.2f} MB"
+    )
     assert peak < cache * 2**20 + 60 * N * k * 8
     assert predicted < cache * 2**20 + 2**26
     assert clf.n_kernel_evaluations_ < 0.2 * N * N
@@ -347,9 +412,17 @@ def test_memory_is_bounded(rng):
 def test_order_of_figure_3(shared_data):
     """Momentum is ahead of the batch perceptron, the theory's schedule far behind both."""
     z = shared_data("mnist")
-    X, y = z["X_test"][:2000].reshape(2000, -1).astype(np.float32) / 255, z["y_test"][:2000]
+    X, y = (
+        z["X_test"][:2000].reshape(2000, -1).astype(np.float32) / 255,
+        z["y_test"][:2000],
+    )
     K = two_layer_relu_ntk(128)(X)
-    params = {"kernel": "precomputed", "fit_intercept": False, "max_iter": 1500, "tol": 0.0}
+    params = {
+        "kernel": "precomputed",
+        "fit_intercept": False,
+        "max_iter": 1500,
+        "tol": 0.0,
+    }
     perceptron = fit(BatchPerceptron(**params), K, y).margin_
     sampling = AdaptiveSamplingKernelClassifier(random_state=0, **params)
     momentum = fit(sampling, K, y).margin_

@@ -44,23 +44,33 @@ from marginsvm import (
 
 EXAMPLES = int(os.environ.get("MARGINSVM_ATTACK", "0"))
 ORDINARY = st.sampled_from([0.0, 1.0, -1.0, 2.0, 0.5, -3.0, 1e-3, 1 / 3])
-WILD = st.one_of(ORDINARY, st.sampled_from([5e-324, -1e-310, 1e-150, 1e-20, 1e20, -1e150]))
+WILD = st.one_of(
+    ORDINARY, st.sampled_from([5e-324, -1e-310, 1e-150, 1e-20, 1e20, -1e150])
+)
 SCALES = [1.0, 1.0, 1e-8, 1e8, 1e-150, 1e150, 1e-30, 1e30, 1e-300, 1e300, 1e-316]
 
 
 @st.composite
 def containers(draw, X):
     """The same numbers as another kind of array."""
-    dtype, (n, d) = draw(st.sampled_from([np.float64, np.float64, np.float32, np.int64])), X.shape
+    dtype, (n, d) = (
+        draw(st.sampled_from([np.float64, np.float64, np.float32, np.int64])),
+        X.shape,
+    )
     if np.abs(X).max() < (1e18 if dtype == np.int64 else 1e38):
         X = X.astype(dtype)
-    kind = draw(st.sampled_from(["C", "F", "list", "csr", "zeros", "unsorted", "duplicates"]))
+    kind = draw(
+        st.sampled_from(["C", "F", "list", "csr", "zeros", "unsorted", "duplicates"])
+    )
     if kind in "CF":
         return np.asarray(X, order=kind)
     if kind == "list":
         return X.tolist()
     S = sp.csr_array(X)
-    if kind in ("zeros", "duplicates"):  # every entry is stored, zeros too, or each in two parts
+    if kind in (
+        "zeros",
+        "duplicates",
+    ):  # every entry is stored, zeros too, or each in two parts
         parts = 1 + (kind == "duplicates")
         values = (np.repeat(X.ravel(), parts) / parts).astype(X.dtype)
         columns = np.tile(np.repeat(np.arange(d), parts), n)
@@ -79,7 +89,9 @@ def problems(draw):
     n, d = draw(st.integers(2, 12)), draw(st.integers(1, 4))
     k = draw(st.integers(2, min(6, n)))
     values = draw(st.sampled_from([ORDINARY, ORDINARY, WILD]))
-    X = np.array(draw(st.lists(st.lists(values, min_size=d, max_size=d), min_size=n, max_size=n)))
+    X = np.array(
+        draw(st.lists(st.lists(values, min_size=d, max_size=d), min_size=n, max_size=n))
+    )
     labels = draw(st.lists(st.integers(0, k - 1), min_size=n - k, max_size=n - k))
     y = np.array([*range(k), *labels])
     if draw(st.booleans()):
@@ -91,7 +103,9 @@ def problems(draw):
     with np.errstate(over="ignore"):
         X = X * draw(st.sampled_from(SCALES))
     X = draw(containers(np.where(np.isfinite(X), X, 1e300)))
-    weights = st.lists(st.sampled_from([0, 1, 2, 0.1, 1e-3, 50.0]), min_size=n, max_size=n)
+    weights = st.lists(
+        st.sampled_from([0, 1, 2, 0.1, 1e-3, 50.0]), min_size=n, max_size=n
+    )
     labels = draw(st.sampled_from([y, y - 3, np.array(list("abcdef"))[y]]))
     return X, labels, draw(st.none() | weights)
 
@@ -137,7 +151,9 @@ def options(cls):
         named["loss"] = ["squared_hinge", "hinge"]
     if "schedule" in named:
         named |= {name: ["schedule", *named[name]] for name in ("step", "momentum")}
-    return st.fixed_dictionaries({name: st.sampled_from(some) for name, some in named.items()})
+    return st.fixed_dictionaries(
+        {name: st.sampled_from(some) for name, some in named.items()}
+    )
 
 
 def is_ours(error):
@@ -181,20 +197,28 @@ def noisy(estimator, X):
         return False
     rows = [estimator._kernel_matrix(X[i : i + 1], X) for i in range(X.shape[0])]
     K = estimator._kernel_matrix(X, X)
-    return np.abs(np.concatenate(rows) - K).max() + np.abs(K - K.T).max() > 1e-9 * np.abs(K).max()
+    return (
+        np.abs(np.concatenate(rows) - K).max() + np.abs(K - K.T).max()
+        > 1e-9 * np.abs(K).max()
+    )
 
 
 def inspect(estimator, X, y, weight):
     """All that must hold of a fit, whatever it was given."""
     claim, history = estimator.certificate_, estimator.history_
     for name, value in [*vars(estimator).items(), *history.items()]:
-        if isinstance(value, np.ndarray | float) and np.asarray(value).dtype.kind == "f":
+        if (
+            isinstance(value, np.ndarray | float)
+            and np.asarray(value).dtype.kind == "f"
+        ):
             assert not np.isnan(value).any(), name
     assert estimator.n_iter_ <= estimator.max_iter
     assert np.isfinite([claim.margin, claim.margin_bound, claim.radius]).all()
     assert claim.margin <= claim.margin_bound
     counts = np.flatnonzero(np.ones(len(y)) if weight is None else weight)
-    seen = (X if sp.issparse(X) else np.asarray(X))[counts]  # others may be of any length
+    seen = (X if sp.issparse(X) else np.asarray(X))[
+        counts
+    ]  # others may be of any length
     assert np.isfinite(estimator.decision_function(seen)).all()
     assert set(estimator.predict(seen)) <= set(y)
     check = check_certificate(estimator, X, y, weight)
@@ -255,10 +279,15 @@ def test_the_largest_and_smallest_numbers_that_work(cls, rng):
         params = {"max_iter": 20, "fit_intercept": False, "normalize": divided}
         once = fit(make(cls, **params), X, y)
         for scale in (2.0**-500, 2.0**500):
-            estimator, unit = fit(make(cls, **params), X * scale, y), 1.0 if divided else scale
+            estimator, unit = (
+                fit(make(cls, **params), X * scale, y),
+                1.0 if divided else scale,
+            )
             for name in ("margin_", "margin_bound_"):
                 expected = getattr(once, name) * unit
-                np.testing.assert_allclose(getattr(estimator, name), expected, rtol=1e-9)
+                np.testing.assert_allclose(
+                    getattr(estimator, name), expected, rtol=1e-9
+                )
 
 
 def test_rows_of_all_lengths_are_normalised():
@@ -279,7 +308,9 @@ def test_rows_of_all_lengths_are_normalised():
 def test_tiny_float32_features_in_sparse_data(rng):
     X, y = separable(rng)
     X = (X * 1e-25).astype(np.float32)  # squares vanish in float32
-    dense, sparse = (fit(make(DualLpPerceptron, max_iter=20), Z, y) for Z in (X, sp.csr_array(X)))
+    dense, sparse = (
+        fit(make(DualLpPerceptron, max_iter=20), Z, y) for Z in (X, sp.csr_array(X))
+    )
     assert sparse.margin_ == dense.margin_
 
 
@@ -301,7 +332,9 @@ def test_kernel_values_that_overflow_are_refused(kernel, rng):
 @pairwise(cls=some_slow(WITH_KERNELS), kernel=["rbf", "poly", "laplacian"])
 def test_examples_that_are_all_the_same_to_a_kernel(cls, kernel, rng):
     X, y = np.repeat(rng.standard_normal((1, 60)), 80, axis=0), rng.integers(0, 2, 80)
-    clf = fit(make(cls, kernel=kernel, max_iter=60), X, y)  # about their mean, K is rounding
+    clf = fit(
+        make(cls, kernel=kernel, max_iter=60), X, y
+    )  # about their mean, K is rounding
     assert not clf.separable_
     assert check_certificate(clf, X, y)
 
@@ -310,15 +343,21 @@ def test_examples_that_are_all_the_same_to_a_kernel(cls, kernel, rng):
 def test_kernel_values_that_are_integers(cls, rng):
     X = rng.integers(-3, 4, (40, 3)).astype(float)
     y = (X[:, 0] > 0).astype(int)
-    clf = fit(make(cls, kernel=lambda A, B: np.rint(A @ B.T).astype(int), max_iter=30), X, y)
+    clf = fit(
+        make(cls, kernel=lambda A, B: np.rint(A @ B.T).astype(int), max_iter=30), X, y
+    )
     assert check_certificate(clf, X, y)
 
 
 @pytest.mark.parametrize("n", [550, slow(626)])
 def test_kernel_values_of_float32_hide_small_bounds(n, rng):
     X, y = rng.standard_normal((n, 2)).astype(np.float32), rng.integers(0, 2, n)
-    clf = fit(PerceptronVonNeumann(kernel="poly", fit_intercept=False, max_iter=100), X, y)
-    assert clf.separable_ is None  # strips of K and all of it differ by more than 1e-6 would
+    clf = fit(
+        PerceptronVonNeumann(kernel="poly", fit_intercept=False, max_iter=100), X, y
+    )
+    assert (
+        clf.separable_ is None
+    )  # strips of K and all of it differ by more than 1e-6 would
     assert check_certificate(clf, X, y)
 
 
@@ -333,12 +372,17 @@ def test_a_kernel_predictor_without_support_predicts(value):
 def test_kernels_of_sparse_data_with_duplicates_and_long_indices(rng):
     X, y = separable(rng, n=20)
     halves = sp.csr_array(np.hstack([X, X]) / 2)
-    halves = sp.csr_array((halves.data, halves.indices % X.shape[1], halves.indptr), X.shape)
-    halves.indices, halves.indptr = (x.astype(np.int64) for x in (halves.indices, halves.indptr))
+    halves = sp.csr_array(
+        (halves.data, halves.indices % X.shape[1], halves.indptr), X.shape
+    )
+    halves.indices, halves.indptr = (
+        x.astype(np.int64) for x in (halves.indices, halves.indptr)
+    )
     before = halves.data.copy()
     for kernel in ("laplacian", "rbf", "linear"):
         dense, sparse = (
-            fit(MomentumMarginClassifier(kernel=kernel, max_iter=30), Z, y) for Z in (X, halves)
+            fit(MomentumMarginClassifier(kernel=kernel, max_iter=30), Z, y)
+            for Z in (X, halves)
         )
         np.testing.assert_allclose(sparse.margin_, dense.margin_, rtol=1e-9)
         F = dense.decision_function(X)
@@ -349,7 +393,12 @@ def test_kernels_of_sparse_data_with_duplicates_and_long_indices(rng):
 def test_a_diverging_fit_says_so(rng):
     """At its end, or in the middle of a round."""
     X = np.array([[0, -3], [0, -3], [2, 0], [0.5, 1], [2, 0], [2, 1e-3], [0.5, 0]])
-    diverging = {"gradient": "plain", "step": 1e3, "momentum": 1.0, "fit_intercept": False}
+    diverging = {
+        "gradient": "plain",
+        "step": 1e3,
+        "momentum": 1.0,
+        "fit_intercept": False,
+    }
     in_a_round = {"gradient": "plain", "step": 30.0, "momentum": None, "tol": 0.0}
     for params, data, match in (
         ({**diverging, "max_iter": 50}, overlapping(rng), "smaller step"),
@@ -372,7 +421,12 @@ def test_examples_that_are_all_the_same_cannot_be_separated(cls, value):
 def test_rows_that_came_lately_must_be_more_than_rounding(average):
     """u had settled; its difference with itself was taken for a proof of no margin."""
     X, y = np.array([[0.0, -3.0], [2.0, 0.0]]) * 1e150, [0, 1]
-    params = {"fit_intercept": False, "average": average, "max_iter": 60, "random_state": 1}
+    params = {
+        "fit_intercept": False,
+        "average": average,
+        "max_iter": 60,
+        "random_state": 1,
+    }
     estimator = fit(PrimalMirrorDescent(**params), X, y)
     best = 6e150 / np.sqrt(13.0)
     assert (estimator.history_["margin_bound"] >= best).all()
@@ -380,7 +434,11 @@ def test_rows_that_came_lately_must_be_more_than_rounding(average):
 
 
 def test_examples_of_weight_zero_are_not_looked_at():
-    X, y, weight = np.array([[1.0], [-1.0], [1e200]]), np.array([0, 1, 0]), np.array([1, 1, 0])
+    X, y, weight = (
+        np.array([[1.0], [-1.0], [1e200]]),
+        np.array([0, 1, 0]),
+        np.array([1, 1, 0]),
+    )
     for kernel in ("poly", "sigmoid"):
         estimator = fit(MaxMarginClassifier(kernel=kernel), X, y, sample_weight=weight)
         assert check_certificate(estimator, X, y, weight)
@@ -425,12 +483,17 @@ def test_bounds_hold_of_the_gaussian_kernel_itself(seeds):
     assert statuses.count("certified") > 0.5 * len(statuses) > 0.3 * len(seeds)
 
 
-@pytest.mark.parametrize("seeds", [range(60), slow(range(60, 100)), slow(range(10_000, 11_000))])
+@pytest.mark.parametrize(
+    "seeds", [range(60), slow(range(60, 100)), slow(range(10_000, 11_000))]
+)
 def test_what_is_accepted_is_true(seeds):
     told = accepted = 0
     for seed in seeds:
         found = fitted(seed)
-        if found is None or getattr(found[0], "kernel", "linear") not in ("linear", "precomputed"):
+        if found is None or getattr(found[0], "kernel", "linear") not in (
+            "linear",
+            "precomputed",
+        ):
             continue
         estimator, X, y, weight = found
         best = estimator.certificate_

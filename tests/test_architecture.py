@@ -24,7 +24,11 @@ _threads _rounding _compiling
 _show_versions
 _typing _version verify_alone
 """
-LEVEL = {f"marginsvm.{r}": i for i, rooms in enumerate(ROOMS.split("\n")) for r in rooms.split()}
+LEVEL = {
+    f"marginsvm.{r}": i
+    for i, rooms in enumerate(ROOMS.split("\n"))
+    for r in rooms.split()
+}
 WINDOWS = {"marginsvm"}  # it only passes names on
 
 
@@ -47,7 +51,9 @@ def imports_of(module):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             above = package.split(".")[: len(package.split(".")) - node.level + 1]
-            prefix = above * (node.level > 0) + [node.module] * (node.module is not None)
+            prefix = above * (node.level > 0) + [node.module] * (
+                node.module is not None
+            )
             names.update(".".join([*prefix, alias.name]) for alias in node.names)
     ours = {name for name in names if (name + ".").startswith("marginsvm.")}
     return {name if name in FILES else name.rpartition(".")[0] for name in ours}
@@ -69,13 +75,17 @@ def test_imports_between_rooms_go_down():
         if room_of(other) != room_of(module)
         and LEVEL.get(room_of(other), -1) <= LEVEL[room_of(module)]
     ]
-    assert not up, f"import from the module that has the name, which is to be further down: {up}"
+    assert not up, (
+        f"import from the module that has the name, which is to be further down: {up}"
+    )
 
 
 def test_imports_within_a_folder_have_no_cycle():
     """Between its files and its folders, each of these as a whole."""
     for folder in FOLDERS:
-        inside = [module for module in MODULES if (module + ".").startswith(folder + ".")]
+        inside = [
+            module for module in MODULES if (module + ".").startswith(folder + ".")
+        ]
         part = {module: module.split(".")[: folder.count(".") + 2] for module in inside}
         graph = {tuple(name): set() for name in part.values()}
         for module in inside:
@@ -96,6 +106,8 @@ def test_modules_can_be_imported():
         try:
             import_module(name)
         except ImportError as error:
-            cause = error.__cause__ or error  # our own message has that of Python for its cause
+            cause = (
+                error.__cause__ or error
+            )  # our own message has that of Python for its cause
             assert isinstance(cause, ModuleNotFoundError), name
             assert cause.name.partition(".")[0] not in needed, name

@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.battery import over, slow, some_slow
-from helpers.estimators import ESTIMATORS, fit, make, overlapping, parameters, quiet, separable
+from helpers.estimators import (
+    ESTIMATORS,
+    fit,
+    make,
+    overlapping,
+    parameters,
+    quiet,
+    separable,
+)
 from helpers.hostile import hostile_problem, truthful
 from helpers.pairwise import pairwise
 from sklearn import config_context
@@ -33,7 +41,8 @@ from marginsvm.problem.matrix import on_host, with_attributes_on_host
 
 if not hasattr(_array_api, "move_estimator_to"):
     pytest.skip(
-        "arrays of other libraries are tested from scikit-learn 1.9 on", allow_module_level=True
+        "arrays of other libraries are tested from scikit-learn 1.9 on",
+        allow_module_level=True,
     )
 
 ROUNDS = 60
@@ -45,15 +54,23 @@ ON_HOSTS = [cls for cls in ESTIMATORS if cls not in ON_DEVICES]
 
 def strict(array, device="device1"):
     """The same numbers in array-api-strict, which does nothing that the standard does not say."""
-    xp = pytest.importorskip("array_api_strict", reason="pip install marginsvm[test-all]")
+    xp = pytest.importorskip(
+        "array_api_strict", reason="pip install marginsvm[test-all]"
+    )
     return xp.asarray(np.array(array), device=xp.Device(device))
 
 
 def torch(array, dtype=None):
     """The same numbers in torch, on the CPU."""
-    xp = pytest.importorskip("torch", reason="torch is no dependency of the tests: too large")
+    xp = pytest.importorskip(
+        "torch", reason="torch is no dependency of the tests: too large"
+    )
     there = xp.asarray(np.array(array))
-    return there if dtype is None or array.dtype.kind != "f" else there.to(getattr(xp, dtype))
+    return (
+        there
+        if dtype is None or array.dtype.kind != "f"
+        else there.to(getattr(xp, dtype))
+    )
 
 
 LIBRARIES = {"array_api_strict": strict, "torch": torch}
@@ -63,7 +80,9 @@ LIBRARIES = {"array_api_strict": strict, "torch": torch}
 def dispatching():
     """Within it, scikit-learn dispatches; it wants SciPy's environment variable to be set."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SCIPY_ARRAY_API", "1")  # scikit-learn looks for it when it is switched on
+        patch.setenv(
+            "SCIPY_ARRAY_API", "1"
+        )  # scikit-learn looks for it when it is switched on
         with config_context(array_api_dispatch=True):
             yield
 
@@ -74,7 +93,9 @@ in_each_library = pytest.mark.parametrize("there", LIBRARIES.values(), ids=LIBRA
 
 def fitted_there(estimator, there, X, y, **arrays):
     with dispatching(), quiet():
-        return estimator.fit(there(X), there(y), **{name: there(a) for name, a in arrays.items()})
+        return estimator.fit(
+            there(X), there(y), **{name: there(a) for name, a in arrays.items()}
+        )
 
 
 def fitted_alike(estimator, there, X, y, rtol=RTOL, **arrays):
@@ -94,7 +115,9 @@ def assert_same(estimator, reference, X, y, rtol=RTOL, **arrays):
     for name in ("margin_", "margin_bound_"):
         ours, theirs = getattr(estimator, name), getattr(reference, name)
         if reference.status_ == "certified":
-            np.testing.assert_allclose(ours, theirs, rtol=rtol, atol=rtol * scale, err_msg=name)
+            np.testing.assert_allclose(
+                ours, theirs, rtol=rtol, atol=rtol * scale, err_msg=name
+            )
     check = check_certificate(estimator, X, y, **arrays)
     assert check, check.reason
 
@@ -106,7 +129,9 @@ def test_the_estimators_that_the_docs_name_are_supported():
     assert marginsvm.DualLpPerceptron in ON_HOSTS
 
 
-@pairwise(cls=some_slow(ON_DEVICES), there=LIBRARIES, k=[2, 3], data=[separable, overlapping])
+@pairwise(
+    cls=some_slow(ON_DEVICES), there=LIBRARIES, k=[2, 3], data=[separable, overlapping]
+)
 def test_results_are_those_of_numpy(cls, there, k, data, rng):
     X, y = data(rng, k=k)
     for C in (np.inf, 1.0):
@@ -119,7 +144,9 @@ def test_results_are_those_of_numpy(cls, there, k, data, rng):
             there_labels = estimator.predict(there(X))
             assert get_namespace(there_scores) == get_namespace(there(X))
         if reference.status_ == "certified":
-            np.testing.assert_allclose(on_host(there_scores), scores, rtol=1e-4, atol=1e-4)
+            np.testing.assert_allclose(
+                on_host(there_scores), scores, rtol=1e-4, atol=1e-4
+            )
             np.testing.assert_array_equal(on_host(there_labels), labels)
 
 
@@ -130,7 +157,9 @@ def test_fitted_arrays_are_where_the_examples_are(cls, there, rng):
     for kernel in ("linear", "rbf") if "kernel" in parameters(cls) else ("linear",):
         reference = fit(make(cls, kernel=kernel, max_iter=3), X, y)
         estimator = fitted_there(make(cls, kernel=kernel, max_iter=3), there, X, y)
-        arrays = {n for n, value in vars(reference).items() if isinstance(value, np.ndarray)}
+        arrays = {
+            n for n, value in vars(reference).items() if isinstance(value, np.ndarray)
+        }
         with dispatching():
             for name in arrays - {"classes_"}:
                 found = getattr(estimator, name)
@@ -144,15 +173,26 @@ def test_fitted_arrays_are_where_the_examples_are(cls, there, rng):
 @in_each_library
 def test_all_else_refuses_them(there, rng):
     X, y = separable(rng)
-    tensors, words = (there(X), there(y * 1.0)), "computes with NumPy, but X is an array of"
+    tensors, words = (
+        (there(X), there(y * 1.0)),
+        "computes with NumPy, but X is an array of",
+    )
     single = r"{} .*array of \w+ on the device.*convert X to NumPy"
-    refusals = [(make(cls).fit, tensors, single.format(cls.__name__)) for cls in ON_HOSTS]
-    refusals += [(cls().fit, tensors, words) for cls in (MaxMarginClassifierCV, DualLpRegressor)]
+    refusals = [
+        (make(cls).fit, tensors, single.format(cls.__name__)) for cls in ON_HOSTS
+    ]
+    refusals += [
+        (cls().fit, tensors, words) for cls in (MaxMarginClassifierCV, DualLpRegressor)
+    ]
     callable_kernel = MaxMarginClassifier(kernel=lambda A, B: A @ B.T)
     for call, data, message in (
         *refusals,
         (check_separability, (there(X), y), words),
-        (MomentumMarginClassifier().fit_blocks, ([(there(X), y)],), "block 0: Momentum.* computes"),
+        (
+            MomentumMarginClassifier().fit_blocks,
+            ([(there(X), y)],),
+            "block 0: Momentum.* computes",
+        ),
         (callable_kernel.fit, tensors, "callable kernel is given arrays of NumPy"),
     ):
         with dispatching(), pytest.raises(TypeError, match=message):
@@ -196,7 +236,10 @@ def test_tensors_that_record_gradients(kernel, rng):
         (MaxMarginClassifier, {}),
         (MomentumMarginClassifier, {"tol": 0.05}),
         (marginsvm.AcceleratedPerceptron, {"p": 1.3, "tol": 0.05}),
-        (SmoothedKernelPerceptron, {"normalize": True, "fit_intercept": False, "tol": 0.05}),
+        (
+            SmoothedKernelPerceptron,
+            {"normalize": True, "fit_intercept": False, "tol": 0.05},
+        ),
         (SmoothedKernelPerceptron, {"normalize": True, "tol": 0.05}),
     ],
 )
@@ -207,7 +250,9 @@ def test_parameters_and_examples_far_from_the_origin(there, offset, cls, params,
 
 
 @in_each_library
-@pytest.mark.parametrize("kernel", ["rbf", "poly", "laplacian", "cosine", "precomputed"])
+@pytest.mark.parametrize(
+    "kernel", ["rbf", "poly", "laplacian", "cosine", "precomputed"]
+)
 def test_kernels(there, kernel, rng):
     X, y = separable(rng, k=3)
     K = X @ X.T if kernel == "precomputed" else X
@@ -216,7 +261,9 @@ def test_kernels(there, kernel, rng):
     assert check_certificate(estimator, there(K), there(y))
     with dispatching():
         scores = on_host(estimator.decision_function(there(K)))
-    np.testing.assert_allclose(scores, reference.decision_function(K), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(
+        scores, reference.decision_function(K), rtol=1e-6, atol=1e-6
+    )
     divided = SmoothedKernelPerceptron(kernel="rbf", normalize=True, max_iter=20)
     fitted_alike(divided, there, X, y)
 
@@ -256,7 +303,9 @@ def test_a_path_of_soft_margins(rng):
     (X, y), costs = overlapping(rng, n=200), [0.1, 1.0, 10.0]
     with dispatching():
         path = margin_path(strict(X), strict(y), Cs=costs)
-    np.testing.assert_allclose(path.margins, margin_path(X, y, Cs=costs).margins, rtol=1e-6)
+    np.testing.assert_allclose(
+        path.margins, margin_path(X, y, Cs=costs).margins, rtol=1e-6
+    )
 
 
 @in_each_library
@@ -291,7 +340,9 @@ def test_narrow_types(dtype, kernel, rng):
             scores = on_host(estimator.decision_function(narrow))
         reference = fit(cls(**params), rounded, y)
         assert_same(estimator, reference, narrow, y, rtol=2e-3)
-        np.testing.assert_allclose(scores, reference.decision_function(rounded), atol=0.05)
+        np.testing.assert_allclose(
+            scores, reference.decision_function(rounded), atol=0.05
+        )
         if kernel == "linear":
             host = with_attributes_on_host(estimator)
             assert check_certificate(host, rounded, y, exact=True)
@@ -308,7 +359,9 @@ def test_parts_and_blocks_change_rounding_only(there, rng, monkeypatch):
     for reference in whole:
         estimator = fitted_there(clone(reference), there, X + 1e5, y)
         assert_same(estimator, reference, X + 1e5, y)
-        np.testing.assert_allclose(estimator.margin_bound_, reference.margin_bound_, rtol=1e-7)
+        np.testing.assert_allclose(
+            estimator.margin_bound_, reference.margin_bound_, rtol=1e-7
+        )
     narrow = fitted_there(clone(momentum), there, X.astype(np.float32), y)
     assert check_certificate(narrow, X.astype(np.float32), y)
 
@@ -345,7 +398,9 @@ def on_a_device(there, cls, problem, params):
             raise
         return
     exact = X.astype(np.float64)
-    with np.errstate(over="ignore"):  # the check computes kernels anew, also of vast numbers
+    with np.errstate(
+        over="ignore"
+    ):  # the check computes kernels anew, also of vast numbers
         inspect(with_attributes_on_host(estimator), exact, y, weight)
 
 

@@ -5,14 +5,25 @@ import pytest
 import scipy.sparse as sp
 from helpers.estimators import overlapping, separable
 from sklearn.datasets import load_iris
-from sklearn.linear_model import LogisticRegression, Perceptron, Ridge, SGDClassifier, SGDRegressor
+from sklearn.linear_model import (
+    LogisticRegression,
+    Perceptron,
+    Ridge,
+    SGDClassifier,
+    SGDRegressor,
+)
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
 
-from marginsvm import MaxMarginClassifier, MaxMarginOutlierDetector, SmoothedKernelPerceptron, audit
+from marginsvm import (
+    MaxMarginClassifier,
+    MaxMarginOutlierDetector,
+    SmoothedKernelPerceptron,
+    audit,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -31,7 +42,9 @@ def holds(judged):
 
 def cost(model, X, y, weight, norm):
     """The objective spelled out, of two classes."""
-    missing = np.maximum(0.0, 1.0 - np.where(y == 1, 1, -1) * model.decision_function(X))
+    missing = np.maximum(
+        0.0, 1.0 - np.where(y == 1, 1, -1) * model.decision_function(X)
+    )
     losses = missing**2 if getattr(model, "loss", "") == "squared_hinge" else missing
     return 0.5 * norm + model.C * weight @ losses
 
@@ -41,7 +54,10 @@ def test_the_objective_is_the_models(rng, loss):
     X, y = overlapping(rng, n=60)
     weight = rng.uniform(0.5, 2.0, len(y))
     model = LinearSVC(C=0.7, loss=loss, **TIGHT).fit(X, y, weight)
-    judged, expected = only(model, X, y, weight), cost(model, X, y, weight, np.sum(model.coef_**2))
+    judged, expected = (
+        only(model, X, y, weight),
+        cost(model, X, y, weight, np.sum(model.coef_**2)),
+    )
     assert judged.objective.value == pytest.approx(expected, rel=1e-12)
     assert 0.0 < judged.objective.lower <= judged.objective.upper
     kernel = SVC(C=0.7, gamma=0.5, tol=1e-9).fit(X, y, weight)
@@ -54,8 +70,12 @@ def test_the_objective_is_the_models(rng, loss):
 
 def its_own_best(model, X, y, weight=None):
     """Largest excess of a model over the least in its own problem, as claimed of the tolerance."""
-    claims = [c for judged in audit(model, X, y, weight).problems for c in judged.claims]
-    shares = [c.text.split("(by ")[1].split(" %")[0] for c in claims if c.name == "tolerance"]
+    claims = [
+        c for judged in audit(model, X, y, weight).problems for c in judged.claims
+    ]
+    shares = [
+        c.text.split("(by ")[1].split(" %")[0] for c in claims if c.name == "tolerance"
+    ]
     return max(float(share) / 100.0 for share in shares)
 
 
@@ -71,7 +91,9 @@ def test_a_penalty_of_the_intercept_is_counted(rng):
 
     least = penalised()
     model.intercept_ = model.intercept_ - 1.0
-    assert its_own_best(model, X, y) == pytest.approx(penalised() / least - 1.0, rel=1e-2)
+    assert its_own_best(model, X, y) == pytest.approx(
+        penalised() / least - 1.0, rel=1e-2
+    )
 
 
 @pytest.mark.parametrize("k", [2, 3])
@@ -94,9 +116,15 @@ def test_problems_are_the_models_own(rng, model, k):
     """What is solved to ten digits falls short by nothing in its own problem, whichever it is."""
     X, y = overlapping(rng, n=45, k=k)
     y, weight = np.array(["a", "b", "c"])[y], rng.uniform(0.5, 2.0, len(y))
-    if not callable(getattr(model, "kernel", "")):  # with one, SVC's support_ is of other examples
+    if not callable(
+        getattr(model, "kernel", "")
+    ):  # with one, SVC's support_ is of other examples
         weight[::7] = 0.0
-    forms = (X, sp.csr_matrix(X)) if getattr(model, "kernel", "linear") == "linear" else (X,)
+    forms = (
+        (X, sp.csr_matrix(X))
+        if getattr(model, "kernel", "linear") == "linear"
+        else (X,)
+    )
     for Z in forms:
         assert its_own_best(model.fit(Z, y, weight), Z, y, weight) < 1e-5
 
@@ -111,7 +139,10 @@ def test_pairs_of_libsvm_and_matrices(rng):
         assert one.name == other.name
         assert one.objective.short[1] < 1e-5
         assert one.objective.value == pytest.approx(other.objective.value, rel=1e-6)
-        Z, z = (table[np.isin(y, [*map(int, one.name.split(" against "))])] for table in (X, y))
+        Z, z = (
+            table[np.isin(y, [*map(int, one.name.split(" against "))])]
+            for table in (X, y)
+        )
         two = SVC(C=3.0, gamma=model._gamma, tol=1e-9).fit(Z, z)
         alone = only(two, Z, z)
         assert one.objective.value == pytest.approx(alone.objective.value, rel=1e-6)
@@ -169,7 +200,9 @@ def test_other_losses_are_judged_by_their_margins(rng):
     "model",
     [
         LinearSVR(C=2.0, epsilon=0.2, **TIGHT),
-        LinearSVR(C=2.0, epsilon=0.2, loss="squared_epsilon_insensitive", dual=True, **TIGHT),
+        LinearSVR(
+            C=2.0, epsilon=0.2, loss="squared_epsilon_insensitive", dual=True, **TIGHT
+        ),
         LinearSVR(C=2.0, epsilon=0.1, intercept_scaling=3.0, **TIGHT),
         LinearSVR(C=2.0, fit_intercept=False, epsilon=0.1, **TIGHT),
         SVR(kernel="linear", C=2.0, epsilon=0.2, tol=1e-9),
@@ -186,10 +219,14 @@ def test_regressors(rng, model):
     assert its_own_best(model, X, y, weight) < 1e-5
     judged, distances = only(model, X, y, weight), np.abs(model.predict(X) - y)
     widths, of_width = [getattr(model, "epsilon", None)], 0.0
-    if isinstance(model, NuSVR):  # the best of widths, of which many are ends but for rounding
+    if isinstance(
+        model, NuSVR
+    ):  # the best of widths, of which many are ends but for rounding
         widths, of_width = distances, 2.0 * 0.3 * weight.sum()
     else:
-        assert judged.n_errors == np.count_nonzero((distances > model.epsilon)[weight > 0.0])
+        assert judged.n_errors == np.count_nonzero(
+            (distances > model.epsilon)[weight > 0.0]
+        )
     power = 2 if getattr(model, "loss", "")[:2] == "sq" else 1
     expected = 0.5 * np.sum(model.coef_**2) + min(
         2.0 * weight @ np.maximum(distances - width, 0.0) ** power + of_width * width
@@ -217,7 +254,9 @@ def test_regressors_with_kernels(rng, kernel, Model):
     early = Model(**params, max_iter=5).fit(X, y, weight)
     assert only(early, X, y, weight).objective.short[0] > 1e-3
     if kernel != "precomputed":  # whose matrix says nothing of the order
-        with pytest.raises(ValueError, match=r"fitted to other examples|not the examples"):
+        with pytest.raises(
+            ValueError, match=r"fitted to other examples|not the examples"
+        ):
             audit(model, X[::-1], y, weight)
 
 
@@ -233,7 +272,11 @@ def test_refusals(rng):
         (wrong, (X, y), "do not give what it predicts"),
         (NuSVC(nu=0.3).fit(X, y), (X, y), "with nu"),
         (normalized, (X, y), "of normalised examples"),
-        (LogisticRegression().fit(X, three), (X, three), "of 3 classes are held against which"),
+        (
+            LogisticRegression().fit(X, three),
+            (X, three),
+            "of 3 classes are held against which",
+        ),
         (Ridge().fit(X, y), (X, y), "with the losses"),
         (MaxMarginOutlierDetector(nu=None).fit(X), (X,), "those with nu"),
     ):
@@ -245,7 +288,9 @@ def test_refusals(rng):
 
 def test_reports(rng):
     X, y = overlapping(rng, n=60, k=3)
-    pipe = make_pipeline(StandardScaler(), GridSearchCV(LinearSVC(), {"C": [1.0]}, cv=2))
+    pipe = make_pipeline(
+        StandardScaler(), GridSearchCV(LinearSVC(), {"C": [1.0]}, cv=2)
+    )
     report = audit(pipe.fit(X, y), X, y)
     names = ["0 against the rest", "1 against the rest", "2 against the rest"]
     assert [judged.name for judged in report.problems] == names
@@ -254,12 +299,16 @@ def test_reports(rng):
     assert report.worst.short == max(judged.short for judged in report.problems)
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(report.rows())
-    assert frame["objective_short"].tolist() == [j.objective.short[1] for j in report.problems]
+    assert frame["objective_short"].tolist() == [
+        j.objective.short[1] for j in report.problems
+    ]
     with pytest.raises(AttributeError):
         report.model = None
 
 
-@pytest.mark.parametrize("params", [{}, {"kernel": "linear"}, {"kernel": "poly", "coef0": 1.0}])
+@pytest.mark.parametrize(
+    "params", [{}, {"kernel": "linear"}, {"kernel": "poly", "coef0": 1.0}]
+)
 def test_one_class(params, rng):
     X, weight = rng.normal([3.0, 0.0, 0.0], 1.0, (80, 3)), rng.integers(0, 3, 80)
     for tol in (1e-10, 0.5):
@@ -267,7 +316,9 @@ def test_one_class(params, rng):
         judged = only(model, X, weight=weight)
         assert judged.margin.value <= judged.margin.upper * (1 + 1e-9)
         assert (judged.margin.short[1] <= 3e-6) == (tol < 0.1)
-        assert judged.n_errors == np.count_nonzero(model.decision_function(X[weight > 0]) < 0)
+        assert judged.n_errors == np.count_nonzero(
+            model.decision_function(X[weight > 0]) < 0
+        )
         assert judged.n_samples == np.count_nonzero(weight)
 
 

@@ -47,7 +47,9 @@ def both(make, X, *arrays, kernel=False, C=np.inf, **numbers):
     """The same program in floats and in fractions, without an intercept or with one of no mean."""
     numbers = {"weight": np.ones(len(X)), **numbers}
     floats = KernelMatrix(X, None, 0.0, FLOATS) if kernel else Design.of(X)
-    exact = KernelMatrix(X, None, 0, EXACT) if kernel else ExactFeatures(X, centred=False)
+    exact = (
+        KernelMatrix(X, None, 0, EXACT) if kernel else ExactFeatures(X, centred=False)
+    )
     fractions = [EXACT.array(a) if a.dtype == float else a for a in arrays]
     given = {name: EXACT.array(v) if np.ndim(v) else v for name, v in numbers.items()}
     return make(floats, *arrays, C=C, **numbers), make(
@@ -57,7 +59,9 @@ def both(make, X, *arrays, kernel=False, C=np.inf, **numbers):
 
 def primals(qps, w, b=0.0):
     b = np.full(len(w), b)
-    return primal(qps[0], w, b, FLOATS), primal(qps[1], EXACT.array(w), EXACT.array(b), EXACT)
+    return primal(qps[0], w, b, FLOATS), primal(
+        qps[1], EXACT.array(w), EXACT.array(b), EXACT
+    )
 
 
 def duals(qps, alpha):
@@ -71,7 +75,9 @@ def labels(examples, codes, k=2, **given):
 def scores(rng):
     """Terms of scores cancel."""
     codes, big = np.arange(8) % 2, rng.uniform(-1e3, 1e3, (8, 3))
-    small = 1e-13 * rng.uniform(1.0, 2.0, (8, 3)) * np.where(codes == 1, 1.0, -1.0)[:, None]
+    small = (
+        1e-13 * rng.uniform(1.0, 2.0, (8, 3)) * np.where(codes == 1, 1.0, -1.0)[:, None]
+    )
     qps = both(labels, np.hstack([big, small - big]), codes, intercept=False)
     found, exact = primals(qps, np.ones((1, 6)))
     return found.margin <= exact.margin and found.separation <= exact.separation
@@ -90,7 +96,9 @@ def square(rng):
 def length(rng):
     """Norms are rounded."""
     X = rng.standard_normal((4, 3))
-    found, exact = primals(both(labels, X, np.arange(4) % 2, intercept=False, C=1.0), X[:1])
+    found, exact = primals(
+        both(labels, X, np.arange(4) % 2, intercept=False, C=1.0), X[:1]
+    )
     return found.norm >= exact.norm
 
 
@@ -108,7 +116,9 @@ def targets(rng):
     low, high = (y - shift) - 1.0, (y - shift) + 1.0
     qp = regression(Design.of(np.ones((1, 1))), low, high, intercept=False)
     ends = [EXACT.array(y) - Fraction(shift) + sign for sign in (-1, 1)]
-    exact = regression(ExactFeatures(np.ones((1, 1))), *ends, weight=one, intercept=False)
+    exact = regression(
+        ExactFeatures(np.ones((1, 1))), *ends, weight=one, intercept=False
+    )
     found, true = primals((qp, exact), low[None])
     return found.violation >= true.violation
 
@@ -143,7 +153,9 @@ def imbalance(rng):
 def excess(rng):
     """Weights above the upper bounds of a share."""
     X, codes = np.array([[1.0], [3.0], [-1.0], [-3.0]]), np.array([1, 1, 0, 0])
-    qp = classification(Design.of(X, np.zeros(1)), codes, 2, nu=1.0)  # the mean of all: 2
+    qp = classification(
+        Design.of(X, np.zeros(1)), codes, 2, nu=1.0
+    )  # the mean of all: 2
     return dual(qp, np.array([0.5, 0.0, 0.5, 0.0]), FLOATS).margin_bound >= 2.0
 
 
@@ -184,12 +196,16 @@ def test_intercepts_of_classes_are_linked_by_rows(monkeypatch):
     def objective(b):
         return primal(qp, np.zeros((k, 1)), np.append(b, 0.0), FLOATS).objective
 
-    best = minimize(objective, np.zeros(k - 1), method="BFGS", options={"gtol": 1e-12}).fun
+    best = minimize(
+        objective, np.zeros(k - 1), method="BFGS", options={"gtol": 1e-12}
+    ).fun
     ridge = np.repeat(qp.ridge.ravel(), k - 1)
     F = np.zeros((k, k * (k - 1)))
     F[rows // k, np.arange(len(rows))], F[rows % k, np.arange(len(rows))] = 1.0, -1.0
     # most that weights seem to prove if imbalance costs its size: 1'a - |F a|_1 - ridge a^2/2
-    price = LinearConstraint(np.block([[F, -np.eye(k)], [-F, -np.eye(k)]]), -np.inf, 0.0)
+    price = LinearConstraint(
+        np.block([[F, -np.eye(k)], [-F, -np.eye(k)]]), -np.inf, 0.0
+    )
     found = minimize(
         lambda z: -z[:-k].sum() + z[-k:].sum() + 0.5 * ridge @ z[:-k] ** 2,
         np.zeros(len(rows) + k),
@@ -203,7 +219,9 @@ def test_intercepts_of_classes_are_linked_by_rows(monkeypatch):
     alpha.flat[rows] = found.x[: len(rows)]
     assert dual(qp, alpha, FLOATS).objective() <= best
     size = bounded.size_of(qp)
-    monkeypatch.setattr(bounded, "cost_of_imbalance", lambda qp, off, numbers: (size * off, 0))
+    monkeypatch.setattr(
+        bounded, "cost_of_imbalance", lambda qp, off, numbers: (size * off, 0)
+    )
     assert dual(qp, alpha, FLOATS).objective() > best
 
 
@@ -216,18 +234,25 @@ def test_extended_precision_is_rounded_too(form, monkeypatch):
         X, codes = 1e5 + rng.standard_normal((6, 2)), np.arange(6) % 3
         (r, c), E = np.nonzero(np.arange(3) != codes[:, None]), np.eye(3)
         rows = [np.kron(E[codes[i]] - E[j], X[i]) for i, j in zip(r, c, strict=True)]
-        q = nnls(np.vstack([np.array(rows).T, np.ones(len(rows))]), np.append(np.zeros(6), 1.0))[0]
+        q = nnls(
+            np.vstack([np.array(rows).T, np.ones(len(rows))]),
+            np.append(np.zeros(6), 1.0),
+        )[0]
         alpha = np.zeros((6, 3))
         alpha[r, c] = q + 1e-12 * rng.random(len(q))
         floats, fractions = both(labels, X, codes, k=3, intercept=False)
-        found, exact = duals((replace(floats, examples=Design.of(form(X))), fractions), alpha)
+        found, exact = duals(
+            (replace(floats, examples=Design.of(form(X))), fractions), alpha
+        )
         return found.margin_bound >= exact.margin_bound
 
     assert holds_for_all(case, 60)
     extended = Design.combine_extended
     for careless in (
         lambda self, V: (extended(self, V)[0], np.zeros(1)),
-        lambda self, V: extended(self, V.astype(float).astype(Extended)),  # of rounded weights
+        lambda self, V: extended(
+            self, V.astype(float).astype(Extended)
+        ),  # of rounded weights
     ):
         monkeypatch.setattr(Design, "combine_extended", careless)
         assert not holds_for_all(case, 60)
@@ -246,16 +271,23 @@ def test_bounds_of_any_points_hold_in_fractions(name, p):
         y, m = rng.standard_normal(12), rng.uniform(0.5, 2.0, 12)
         qps = qp, fractions = in_both(name, X, y, m, p)
         w = qp.project(rng.standard_normal((qp.k, 3)) / X.std(axis=0))
-        b, width = rng.standard_normal(qp.k) * qp.intercept, rng.random(max(qp.level, 0))
+        b, width = (
+            rng.standard_normal(qp.k) * qp.intercept,
+            rng.random(max(qp.level, 0)),
+        )
         moved = 0
         if qp.intercept:
             moved = ExactFeatures(qp.examples.centre[None]).scores(EXACT.array(w))[0]
         shifted = (EXACT.array(b) + moved).astype(float)
         found = primal(qp, w, np.append(shifted, width), FLOATS)
-        value = primal(fractions, EXACT.array(w), EXACT.array(np.append(b, width)), EXACT)
+        value = primal(
+            fractions, EXACT.array(w), EXACT.array(np.append(b, width)), EXACT
+        )
         assert found.objective >= value.objective
         assert found.violation >= value.violation
-        if qp.by_margins and (p == 2.0 or value.margin > 0):  # below 0, they are vacuous
+        if qp.by_margins and (
+            p == 2.0 or value.margin > 0
+        ):  # below 0, they are vacuous
             assert found.margin <= value.margin
         alpha = some_alpha(qp, rng)
         for q in (alpha, balanced(qp, qp.feasible(alpha))):
@@ -263,8 +295,12 @@ def test_bounds_of_any_points_hold_in_fractions(name, p):
             if qp.game:
                 assert found.margin_bound >= bound.margin_bound >= value.margin
                 continue
-            widened = max(value.violation, 0) if qp.hard else 0  # as the predictor needs it
-            assert found.objective(widened) <= bound.objective(widened) <= value.objective
+            widened = (
+                max(value.violation, 0) if qp.hard else 0
+            )  # as the predictor needs it
+            assert (
+                found.objective(widened) <= bound.objective(widened) <= value.objective
+            )
 
 
 @pytest.mark.parametrize("k", [2, 3, 7])
@@ -283,7 +319,9 @@ def test_weights_of_many_rows_are_made_to_balance(k, rng):
     assert even.min() >= 0.0
 
 
-@pytest.mark.parametrize("given", [{"C": 2.0}, {"C": 2.0, "loss": "hinge"}, {}, {"nu": 0.4}])
+@pytest.mark.parametrize(
+    "given", [{"C": 2.0}, {"C": 2.0, "loss": "hinge"}, {}, {"nu": 0.4}]
+)
 @pytest.mark.parametrize("k", [2, 3])
 def test_the_best_multiple_of_a_predictor_is_the_best(k, given, rng):
     X, codes = rng.standard_normal((30, 3)), np.arange(30) % k
@@ -298,7 +336,10 @@ def test_the_best_multiple_of_a_predictor_is_the_best(k, given, rng):
         assert primal(qp, t * w, t * b, FLOATS).margin == pytest.approx(found.margin)
     else:
         best = primal(qp, t * w, t * b, FLOATS).objective
-        others = [primal(qp, s * w, s * b, FLOATS).objective for s in t * np.linspace(0.2, 3, 200)]
+        others = [
+            primal(qp, s * w, s * b, FLOATS).objective
+            for s in t * np.linspace(0.2, 3, 200)
+        ]
         assert best <= min(others) * (1 + 1e-12)
 
 
@@ -343,7 +384,9 @@ def mixed(n):
 
 def error(found, a, b, exact):
     """Relative to the sum of the absolute values of the terms."""
-    return abs(of(found) - exact) / (of(np.abs(a) @ np.abs(b)) * (1 - Fraction(1, 10**6)))
+    return abs(of(found) - exact) / (
+        of(np.abs(a) @ np.abs(b)) * (1 - Fraction(1, 10**6))
+    )
 
 
 @pytest.mark.parametrize("n", LENGTHS)
@@ -376,7 +419,11 @@ def test_an_exact_inner_product_is_rounded_once(rng):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_published_is_proved_and_near_the_best(name, rng):
-    X, y, m = rng.standard_normal((24, 3)) + 3.0, rng.standard_normal(24), rng.uniform(0.5, 2.0, 24)
+    X, y, m = (
+        rng.standard_normal((24, 3)) + 3.0,
+        rng.standard_normal(24),
+        rng.uniform(0.5, 2.0, 24),
+    )
     plain = programs(PlainExamples(X), y, m)[name]
     if plain.game and plain.intercept:  # what has margins
         X[:, 0] += 6.0 * (plain.codes if plain.codes is not None else plain.sign)
@@ -388,7 +435,9 @@ def test_what_is_published_is_proved_and_near_the_best(name, rng):
     proof = prove(qp, found.w, found.f, found.alpha)
     assert proof.gap <= 1e-7
     assert proof.alpha.sum() == pytest.approx(float(name != "hard tube"))  # w = 0 fits
-    f = np.append(proof.predictor.intercept, proof.predictor.f[-1:] if qp.level > 0 else [])
+    f = np.append(
+        proof.predictor.intercept, proof.predictor.f[-1:] if qp.level > 0 else []
+    )
     w = primal(exact, EXACT.array(proof.predictor.coef), EXACT.array(f), EXACT)
     q = dual(exact, EXACT.array(proof.alpha), EXACT)
     assert w.objective <= proof.primal.objective
@@ -401,7 +450,11 @@ def test_what_is_published_is_proved_and_near_the_best(name, rng):
 
 
 def drawn(rng):
-    return rng.standard_normal((12, 3)), rng.standard_normal(12), rng.uniform(0.5, 2.0, 12)
+    return (
+        rng.standard_normal((12, 3)),
+        rng.standard_normal(12),
+        rng.uniform(0.5, 2.0, 12),
+    )
 
 
 @pytest.fixture(params=NAMES)
@@ -420,7 +473,11 @@ def test_values_of_fractions_are_fractions_and_the_same(name, rng):
     X, y, m = drawn(rng)
     qp = programs(PlainExamples(X), y, m)[name]
     given = PlainExamples.in_fractions(X), in_fractions(y), in_fractions(m), Fraction
-    exact, (w, f), alpha = programs(*given)[name], some_predictor(qp, rng), some_alpha(qp, rng)
+    exact, (w, f), alpha = (
+        programs(*given)[name],
+        some_predictor(qp, rng),
+        some_alpha(qp, rng),
+    )
     for value, fraction in (
         (qp.primal(w, f), exact.primal(in_fractions(w), in_fractions(f))),
         (qp.dual(alpha), exact.dual(in_fractions(alpha))),
@@ -437,7 +494,9 @@ def test_feasible_weights_are_and_stay(qp, rng):
         assert (alpha <= np.broadcast_to(qp.upper, qp.shape) * (1 + 1e-12)).all()
         if qp.cap is not None and not qp.level:
             assert (alpha.sum(axis=1) <= qp.cap * (1 + 1e-12)).all()
-        assert qp.balance(alpha) == pytest.approx(qp.g, abs=1e-9 * max(alpha.sum(), 1e-9))
+        assert qp.balance(alpha) == pytest.approx(
+            qp.g, abs=1e-9 * max(alpha.sum(), 1e-9)
+        )
         assert qp.feasible(alpha) == pytest.approx(alpha, abs=1e-9)
 
 
@@ -467,5 +526,8 @@ def test_overlap_is_proved_from_rough_weights(k, intercept, rng):
         q = refuted(qp, alpha)
         assert (q is None) == (shift is apart)
         if q is not None:  # plain sums confirm it
-            image = np.abs(qp.rmatvec(q)).sum() + np.abs(qp.balance(q)[: qp.n_intercepts]).sum()
+            image = (
+                np.abs(qp.rmatvec(q)).sum()
+                + np.abs(qp.balance(q)[: qp.n_intercepts]).sum()
+            )
             assert image <= 1e-8 * q.sum()

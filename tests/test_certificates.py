@@ -39,7 +39,10 @@ exactly_or_not = pytest.mark.parametrize("exact", [False, True])
 IRIS, CANCER = (load(return_X_y=True) for load in (load_iris, load_breast_cancer))
 OVERLAPS = {
     "two irises": (IRIS[0][50:], IRIS[1][50:]),
-    "duplicates": (np.array([[0.0, 1.0], [0.0, 1.0], [3.0, 4.0], [-3.0, 1.0]]), [0, 1, 0, 1]),
+    "duplicates": (
+        np.array([[0.0, 1.0], [0.0, 1.0], [3.0, 4.0], [-3.0, 1.0]]),
+        [0, 1, 0, 1],
+    ),
 }
 
 
@@ -104,9 +107,17 @@ def test_the_exact_solver_finds_thin_margins_with_all_digits():
 def test_a_certificate_is_read_as_margins_and_as_norms():
     clf = MaxMarginClassifier(C=1.0).fit([[0.0], [1.0], [3.0]], [0, 0, 1])
     certificate = clf.certificate_
-    assert (certificate.margin, certificate.margin_bound) == (clf.margin_, clf.margin_bound_)
+    assert (certificate.margin, certificate.margin_bound) == (
+        clf.margin_,
+        clf.margin_bound_,
+    )
     norms = Fraction(certificate.norm_bound), Fraction(certificate.norm)
-    assert norms[0] <= 1 / Fraction(clf.margin_bound_) <= 1 / Fraction(clf.margin_) <= norms[1]
+    assert (
+        norms[0]
+        <= 1 / Fraction(clf.margin_bound_)
+        <= 1 / Fraction(clf.margin_)
+        <= norms[1]
+    )
     assert norms[1] <= norms[0] * (1 + Fraction(clf.gap_)) * (1 + Fraction(1, 10**15))
 
 
@@ -131,12 +142,22 @@ def test_lower_bounds_have_the_best_intercept(cls, unit):
 
 
 @pairwise(
-    cls=some_slow(ESTIMATORS), k=[2, slow(3)], fit_intercept=[True, False], kernel=["linear", "rbf"]
+    cls=some_slow(ESTIMATORS),
+    k=[2, slow(3)],
+    fit_intercept=[True, False],
+    kernel=["linear", "rbf"],
 )
-def test_the_check_confirms_honest_fits_and_finds_false_ones(cls, k, fit_intercept, kernel, rng):
+def test_the_check_confirms_honest_fits_and_finds_false_ones(
+    cls, k, fit_intercept, kernel, rng
+):
     X, y = separable(rng, k=k)
     for C in (np.inf, 1.0):
-        params = {"max_iter": 80, "fit_intercept": fit_intercept, "kernel": kernel, "C": C}
+        params = {
+            "max_iter": 80,
+            "fit_intercept": fit_intercept,
+            "kernel": kernel,
+            "C": C,
+        }
         estimator = fit(make(cls, **params), X, y)
         confirmed(estimator, X, y)
         true = estimator.certificate_
@@ -167,7 +188,9 @@ def through_rbf(X, Y, width):
 def test_the_check_computes_kernels_itself(params, form, rng):
     X, y = overlapping(rng)
     X, weight = form(X), rng.integers(0, 3, len(y))
-    clf = fit(SmoothedKernelPerceptron(C=1.0, **{"normalize": False, **params}), X, y, weight)
+    clf = fit(
+        SmoothedKernelPerceptron(C=1.0, **{"normalize": False, **params}), X, y, weight
+    )
 
     def refuse(X, Y):
         raise AssertionError("the check called the fit's kernel")
@@ -181,7 +204,9 @@ def test_the_check_computes_kernels_itself(params, form, rng):
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf", "precomputed"])
 @pytest.mark.parametrize(
-    "class_weight", ["balanced", {"a": 2.5}, {"a": 1e-3, "b": 2.0}, {"a": 0.0, "c": 3.0}], ids=str
+    "class_weight",
+    ["balanced", {"a": 2.5}, {"a": 1e-3, "b": 2.0}, {"a": 0.0, "c": 3.0}],
+    ids=str,
 )
 def test_weights_of_classes_multiply_those_of_examples(class_weight, kernel, rng):
     """A fit with the products as sample weights is that with ``class_weight``, and no other."""
@@ -193,7 +218,10 @@ def test_weights_of_classes_multiply_those_of_examples(class_weight, kernel, rng
     clf.class_weight = class_weight
     confirmed(clf, given, y, weight, exact=exact)
     if kernel == "linear":
-        blocks = [(X[i : i + 20], y[i : i + 20], weight[i : i + 20]) for i in range(0, len(y), 20)]
+        blocks = [
+            (X[i : i + 20], y[i : i + 20], weight[i : i + 20])
+            for i in range(0, len(y), 20)
+        ]
         confirmed(clf, blocks)
     clf.class_weight = {"c": 7.0} | ({} if class_weight == "balanced" else class_weight)
     clf.class_weight |= {"b": 9.0}
@@ -202,7 +230,9 @@ def test_weights_of_classes_multiply_those_of_examples(class_weight, kernel, rng
 
 def test_balanced_weights_do_not_count_classes_that_are_left_out():
     y, weight = np.array([0, 0, 0, 1, 2]), np.array([1.0, 1.0, 1.0, 1.0, 0.0])
-    np.testing.assert_array_equal(class_weights("balanced", y, weight)[:4], [2 / 3] * 3 + [2.0])
+    np.testing.assert_array_equal(
+        class_weights("balanced", y, weight)[:4], [2 / 3] * 3 + [2.0]
+    )
 
 
 def test_data_that_cannot_be_those_of_the_fit_are_refused(rng):
@@ -231,28 +261,48 @@ def test_other_words_and_numbers_are_refused(exact, rng):
     assert clf.separable_ is None
     assert check_certificate(clf, X, y, exact=exact)
     true, q = clf.certificate_, clf.certificate_.weights
-    for name, other in ((name, x) for name, some in (WORDS | NUMBERS).items() for x in some):
+    for name, other in (
+        (name, x) for name, some in (WORDS | NUMBERS).items() for x in some
+    ):
         claim(clf, true, **{name: other})
         check = check_certificate(clf, X, y, exact=exact)
         assert not check, (name, other)
         assert check.reason if name in NUMBERS else name in check.reason
         assert not isinstance(other, float) or name in WORDS or check.excess == np.inf
-    for none in (0.0 * q, np.nan * q, np.inf * q, -q, q[:10], sp.hstack([q, q], format="csr")):
+    for none in (
+        0.0 * q,
+        np.nan * q,
+        np.inf * q,
+        -q,
+        q[:10],
+        sp.hstack([q, q], format="csr"),
+    ):
         claim(clf, true, weights=none)
         check = check_certificate(clf, X, y, exact=exact)
         assert not check
         assert check.excess == check.margin_bound == np.inf
         assert "no distribution" in check.reason
-    for none in (None, np.full((60, 1), 1 / 60), sp.coo_array(np.full((60, 1), 1 / 60))):
+    for none in (
+        None,
+        np.full((60, 1), 1 / 60),
+        sp.coo_array(np.full((60, 1), 1 / 60)),
+    ):
         claim(clf, true, weights=none)
         assert check_certificate(clf, X, y, exact=exact).reason
 
 
 @exactly_or_not
 def test_outcomes_are_checked(exact, rng):
-    soft = DualLpPerceptron(C=1.0, random_state=0)  # a soft margin separates only if examples do
+    soft = DualLpPerceptron(
+        C=1.0, random_state=0
+    )  # a soft margin separates only if examples do
     for model, (X, y), separates, lies in (
-        (MaxMarginClassifier(), separable(rng), True, {"separable": False, "status": "no_margin"}),
+        (
+            MaxMarginClassifier(),
+            separable(rng),
+            True,
+            {"separable": False, "status": "no_margin"},
+        ),
         (soft, overlapping(rng), None, {"separable": True}),
     ):
         assert fit(model, X, y).separable_ is separates
@@ -302,7 +352,9 @@ def cancelling(rng, size, margin, n=8, d=3):
     """Examples whose margins under (1, ..., 1) are of the given size, as terms cancel."""
     y = np.arange(n) % 2
     big = rng.uniform(-size, size, (n, d))
-    small = margin * rng.uniform(1.0, 2.0, (n, d)) * np.where(y == 1, 1.0, -1.0)[:, None]
+    small = (
+        margin * rng.uniform(1.0, 2.0, (n, d)) * np.where(y == 1, 1.0, -1.0)[:, None]
+    )
     return np.hstack([big, small - big]), y
 
 
@@ -345,7 +397,9 @@ def test_roots_powers_and_kernel_matrices_are_enclosed(cls, params, rng):
         K = rbf_kernel(X, gamma=0.1)
         X = 0.5 * (K + K.T)
     estimator = fit(make(cls, max_iter=40, **params), X, y)
-    plain, exact = (check_certificate(estimator, X, y, exact=exact) for exact in (False, True))
+    plain, exact = (
+        check_certificate(estimator, X, y, exact=exact) for exact in (False, True)
+    )
     assert exact, exact.reason
     np.testing.assert_allclose(plain.margin, exact.margin, rtol=1e-10)
     np.testing.assert_allclose(plain.margin_bound, exact.margin_bound, rtol=1e-10)
@@ -391,7 +445,10 @@ def test_one_long_row_does_not_cost_the_proof():
     for seed in range(60):
         rng = np.random.default_rng(seed)
         n, d, k = rng.integers(4, 20), rng.integers(1, 4), rng.choice([2, 2, 3])
-        X, y = rng.integers(-3, 4, (n, d)) * 1.0, np.append(np.arange(k), rng.integers(0, k, n - k))
+        X, y = (
+            rng.integers(-3, 4, (n, d)) * 1.0,
+            np.append(np.arange(k), rng.integers(0, k, n - k)),
+        )
         X[:, 0] = 0.0
         X[rng.integers(n), 0] = 10.0 ** rng.integers(10, 13)
         cls = (VonNeumannClassifier, MaxMarginClassifier)[seed % 4 // 3]
@@ -399,5 +456,8 @@ def test_one_long_row_does_not_cost_the_proof():
         check = check_certificate(clf, X, y, exact=True)
         assert check, (seed, check.reason)
         lower, upper = max(check.margin, 0.0), check.margin_bound
-        for lie in ({"margin": np.nextafter(lower, 9.0)}, {"margin_bound": np.nextafter(upper, 0)}):
+        for lie in (
+            {"margin": np.nextafter(lower, 9.0)},
+            {"margin_bound": np.nextafter(upper, 0)},
+        ):
             refused(clf, "", X, y, exact=True, **lie)

@@ -43,7 +43,9 @@ class Idle(Fista):
         following = super().step(problem, state)
         nothing = problem.zeros()
         measured = replace(following.measured, vector=nothing)
-        return replace(following, q=state.q, y=nothing, total=nothing, measured=measured)
+        return replace(
+            following, q=state.q, y=nothing, total=nothing, measured=measured
+        )
 
 
 class InOrder(Fista):
@@ -85,7 +87,9 @@ def playing(algorithm):
 
 WRONG = {
     playing(Writes): "a step leaves its state unchanged: .*wrote into the state",
-    playing(Remembers): "a step leaves its state unchanged: .*repeated gives another state",
+    playing(
+        Remembers
+    ): "a step leaves its state unchanged: .*repeated gives another state",
     playing(Idle): "classes that are far apart are separated: .*separable_ is None",
     playing(InOrder): "examples in another order give the same bounds: .*another order",
     Boasts: "bounds hold: .*margin is",
@@ -120,7 +124,9 @@ class SquaredHinge:
         total = hinge.sum()
         q = hinge * (self.mass / total)
         gradient_mass = total / rows.total_weight
-        return Weights(q, self.mass, margins.min(), np.zeros(1), log_risk, gradient_mass)
+        return Weights(
+            q, self.mass, margins.min(), np.zeros(1), log_risk, gradient_mass
+        )
 
 
 @dataclass(frozen=True)
@@ -138,9 +144,16 @@ class Tempered:
 @pytest.mark.parametrize("loss", [Tempered(0.5), SquaredHinge(50.0)])
 def test_an_estimator_fits_with_it(loss, k):
     X, y = make_blobs(120, 5, centers=k, cluster_std=0.4, random_state=3)
-    params = {"loss": loss, "max_iter": 12, "tol": 0.0, "fit_intercept": loss == Tempered(0.5)}
+    params = {
+        "loss": loss,
+        "max_iter": 12,
+        "tol": 0.0,
+        "fit_intercept": loss == Tempered(0.5),
+    }
     alone = MomentumMarginClassifier(**params).fit(X, y)
-    blocks = MomentumMarginClassifier(**params).fit_blocks([(X[:35], y[:35]), (X[35:], y[35:])])
+    blocks = MomentumMarginClassifier(**params).fit_blocks(
+        [(X[:35], y[:35]), (X[35:], y[35:])]
+    )
     for name in ("margin_", "margin_bound_", "coef_", "intercept_"):
         one, other = getattr(alone, name), getattr(blocks, name)
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)

@@ -18,7 +18,12 @@ from sklearn.model_selection import GroupKFold, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from marginsvm import CostCurveDisplay, MaxMarginClassifier, MaxMarginClassifierCV, margin_path
+from marginsvm import (
+    CostCurveDisplay,
+    MaxMarginClassifier,
+    MaxMarginClassifierCV,
+    margin_path,
+)
 from marginsvm._rounding import UNIT, Extended
 from marginsvm.problem.kernels import Kernel
 
@@ -134,7 +139,10 @@ def test_weights_are_copies(kernel, rng):
     groups = np.arange(40) % 4
     copies = np.repeat(np.arange(40), m)
     splits = list(GroupKFold(4).split(X, y, groups))
-    there = [tuple(np.flatnonzero(np.isin(copies, part)) for part in split) for split in splits]
+    there = [
+        tuple(np.flatnonzero(np.isin(copies, part)) for part in split)
+        for split in splits
+    ]
     params = {"kernel": kernel, "gamma": 0.3}
     weighted = MaxMarginClassifierCV(cv=splits, **params).fit(X, y, sample_weight=m)
     copied = MaxMarginClassifierCV(cv=there, **params).fit(X[copies], y[copies])
@@ -172,10 +180,14 @@ def test_folds_on_shared_kernel_values_have_the_scores_of_single_fits(
     assert clf.fold_gaps_.max() <= 1e-5
     for i, (train, test) in enumerate(folds(X, y)):
         given = kernel == "precomputed"
-        A, B = (data[np.ix_(part, train)] if given else X[part] for part in (train, test))
+        A, B = (
+            data[np.ix_(part, train)] if given else X[part] for part in (train, test)
+        )
         weight = None if m is None else m[train]
         for C, score in zip(Cs, clf.scores_[i], strict=True):
-            alone = MaxMarginClassifier(C=C, tol=1e-5, **params).fit(A, y[train], weight)
+            alone = MaxMarginClassifier(C=C, tol=1e-5, **params).fit(
+                A, y[train], weight
+            )
             other = alone.score(B, y[test], None if m is None else m[test])
             # a single example next to a boundary may change sides; its weight is at most 2
             assert abs(score - other) * n / 3 < (1.5 if m is None else 2.5)
@@ -196,8 +208,12 @@ def test_gamma_is_chosen_together_with_the_cost(rng, monkeypatch):
     clf.set_params(refit=False).fit(X, y)
     assert sum(computed) <= 3 * len(y) ** 2  # for each gamma, one matrix
     clf.set_params(refit=True).fit(X, y)
-    each = [MaxMarginClassifierCV(gamma=g, **params).fit(X, y) for g in (0.01, 0.1, 1.0)]
-    np.testing.assert_array_equal(clf.scores_, np.swapaxes([one.scores_ for one in each], 0, 1))
+    each = [
+        MaxMarginClassifierCV(gamma=g, **params).fit(X, y) for g in (0.01, 0.1, 1.0)
+    ]
+    np.testing.assert_array_equal(
+        clf.scores_, np.swapaxes([one.scores_ for one in each], 0, 1)
+    )
     assert clf.fold_gaps_.shape == (3, 3, 3)
     best = [one.best_score_ for one in each]
     assert clf.best_score_ == max(best)
@@ -224,8 +240,14 @@ def test_costs_are_placed_anew_for_each_gamma(rng):
         ({"kernel": "linear", "gammas": [1.0]}, "named kernel"),
         ({"kernel": rbf_kernel, "gammas": [1.0]}, "named kernel"),
         ({"kernel_params": {"gamma": 1.0}, "gammas": [1.0]}, "leaves no room"),
-        *(({"gammas": bad}, "finite positive|0 sample") for bad in ([0.0, 1.0], [[1.0]], [])),
-        *(({"Cs": bad}, "Cs|0 sample") for bad in ([0.0], [np.inf], [np.nan], [[1.0]], [])),
+        *(
+            ({"gammas": bad}, "finite positive|0 sample")
+            for bad in ([0.0, 1.0], [[1.0]], [])
+        ),
+        *(
+            ({"Cs": bad}, "Cs|0 sample")
+            for bad in ([0.0], [np.inf], [np.nan], [[1.0]], [])
+        ),
     ],
 )
 def test_values_that_cannot_be_are_refused(params, words, rng):
@@ -266,7 +288,9 @@ def test_metadata_reach_the_splitter_and_the_scorer(rng):
 def test_folds_in_parallel(backend, rng):
     X, y = uneven(rng, n=300)
     with parallel_config(backend):
-        one, two = (MaxMarginClassifierCV(Cs=3, cv=2, n_jobs=n).fit(X, y) for n in (1, 2))
+        one, two = (
+            MaxMarginClassifierCV(Cs=3, cv=2, n_jobs=n).fit(X, y) for n in (1, 2)
+        )
     np.testing.assert_array_equal(one.scores_, two.scores_)
 
 
@@ -276,7 +300,9 @@ def test_a_fold_may_lack_a_class(rng):
     two = np.flatnonzero(y < 2)
     splits = [(two, np.arange(60)), (np.arange(60) % 2 == 0, np.arange(60) % 2 == 1)]
     for class_weight in ({2: 3.0}, "balanced"):
-        clf = MaxMarginClassifierCV(Cs=3, cv=splits, class_weight=class_weight).fit(X, y)
+        clf = MaxMarginClassifierCV(Cs=3, cv=splits, class_weight=class_weight).fit(
+            X, y
+        )
         assert clf.scores_[0].max() <= len(two) / 60
         assert len(clf.classes_) == 3
 
@@ -345,9 +371,24 @@ def test_pictures(rng):
 @pytest.mark.parametrize(
     ("y", "cv", "weight", "says"),
     [
-        ([0, 0, 0, 0, 0, 1], None, None, r"fold 1 of 5 leaves examples of 1 class \[0\].* has 1 "),
-        ([0, 0, 0, 1, 1, 1], 3, [1, 1, 1, 1, 0, 0], r"fold 1 of 3 .* has 1 of positive weight"),
-        ([0, 0, 0, 1, 1, 1], [([0, 3], [2]), ([3, 4], [0])], None, r"fold 2 of 2 .* has 3"),
+        (
+            [0, 0, 0, 0, 0, 1],
+            None,
+            None,
+            r"fold 1 of 5 leaves examples of 1 class \[0\].* has 1 ",
+        ),
+        (
+            [0, 0, 0, 1, 1, 1],
+            3,
+            [1, 1, 1, 1, 0, 0],
+            r"fold 1 of 3 .* has 1 of positive weight",
+        ),
+        (
+            [0, 0, 0, 1, 1, 1],
+            [([0, 3], [2]), ([3, 4], [0])],
+            None,
+            r"fold 2 of 2 .* has 3",
+        ),
     ],
 )
 @pytest.mark.filterwarnings("ignore:The least populated class")  # scikit-learn's

@@ -5,7 +5,15 @@ import pickle
 import numpy as np
 import pytest
 from helpers.battery import each, slow, some_slow
-from helpers.estimators import BY_PASSES, ESTIMATORS, fit, make, overlapping, parameters, separable
+from helpers.estimators import (
+    BY_PASSES,
+    ESTIMATORS,
+    fit,
+    make,
+    overlapping,
+    parameters,
+    separable,
+)
 from helpers.pairwise import pairwise
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
@@ -30,7 +38,10 @@ def weights_of(class_weight, y, weight=None):
     weight = np.ones(len(y)) if weight is None else weight
     if class_weight == "balanced":
         some = weight > 0
-        labels, given = np.unique(y[some]), {"y": y[some], "sample_weight": weight[some]}
+        labels, given = (
+            np.unique(y[some]),
+            {"y": y[some], "sample_weight": weight[some]},
+        )
         factors = compute_class_weight("balanced", classes=labels, **given)
         class_weight = dict(zip(labels.tolist(), factors, strict=True))
     return weight * np.array([class_weight.get(label, 1.0) for label in y.tolist()])
@@ -51,7 +62,9 @@ def same(a, b, X):
     assert a.status_ == b.status_
     assert a.n_iter_ == b.n_iter_
     for name in ("margin_", "margin_bound_", "gap_"):
-        np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(
+            getattr(a, name), getattr(b, name), rtol=1e-10, atol=1e-10
+        )
     scores = a.decision_function(X), b.decision_function(X)
     np.testing.assert_allclose(*scores, rtol=1e-10, atol=1e-10)
 
@@ -65,7 +78,9 @@ def same(a, b, X):
 )
 def test_class_weights_are_sample_weights(cls, class_weight, weighted, C, kernel, rng):
     """Of blocks, none has the classes in the proportions of the whole, and some lack a class."""
-    if not {"C", "kernel"} <= set(parameters(cls)) and (kernel != "linear" or np.inf > C):
+    if not {"C", "kernel"} <= set(parameters(cls)) and (
+        kernel != "linear" or np.inf > C
+    ):
         C, kernel = np.inf, "linear"
     X, y, weight = sorted_by_class(*uneven(rng))
     given = weight if weighted else None
@@ -119,15 +134,22 @@ def test_what_weights_cannot_mend_is_refused(rng):
     """NaN in a class that is left out, and products of weights that overflow."""
     X, y, weight = uneven(rng)
     with pytest.raises(ValueError, match="NaN"):
-        MaxMarginClassifier(class_weight={"b": 0}).fit(np.where(y[:, None] == "b", np.nan, X), y)
-    with pytest.raises(ValueError, match="sample_weight times class_weight is too large"):
+        MaxMarginClassifier(class_weight={"b": 0}).fit(
+            np.where(y[:, None] == "b", np.nan, X), y
+        )
+    with pytest.raises(
+        ValueError, match="sample_weight times class_weight is too large"
+    ):
         MaxMarginClassifier(class_weight={"a": 1e300}).fit(X, y, 1e300 * weight)
 
 
 @pytest.mark.parametrize(
     ("class_weight", "text"),
     [
-        ({"d": 1.0, "a": 2.0}, r"class_weight .* \['d'\], .*classes in y are \['a', 'b', 'c'\]"),
+        (
+            {"d": 1.0, "a": 2.0},
+            r"class_weight .* \['d'\], .*classes in y are \['a', 'b', 'c'\]",
+        ),
         ({0: 1.0}, r"\[0\], .*\['a', 'b', 'c'\]"),
         ({"a": -1.0}, "not negative, but that of 'a' is -1.0"),
         ({"a": np.nan}, "finite and not negative, but that of 'a' is nan"),
@@ -152,7 +174,9 @@ def test_errors(class_weight, text, rng):
 def test_searches_over_weights(rng):
     X, y, _ = uneven(rng, k=2)
     grid = {"class_weight": [None, "balanced", {"a": 2.0}, {"b": 2.0}]}
-    search = GridSearchCV(MaxMarginClassifier(C=1.0), grid, cv=2, scoring="balanced_accuracy")
+    search = GridSearchCV(
+        MaxMarginClassifier(C=1.0), grid, cv=2, scoring="balanced_accuracy"
+    )
     assert np.isfinite(search.fit(X, y).cv_results_["mean_test_score"]).all()
     again = pickle.loads(pickle.dumps(search)).best_estimator_
     assert again.class_weight == search.best_params_["class_weight"]

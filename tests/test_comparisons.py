@@ -30,7 +30,9 @@ def test_pairs_are_compared_at_times_of_risk(seed):
     y = np.column_stack([time, event]).astype(float)
     data = families.Data(None, y, np.arange(n), n, [], False, more)
     winner, rival, _, since, until, _ = families.FAMILIES["cox"].pairs(data)
-    assert set(zip(winner, rival, strict=True)) <= set(pairs_of("cox", y.tolist(), more))
+    assert set(zip(winner, rival, strict=True)) <= set(
+        pairs_of("cox", y.tolist(), more)
+    )
     times = np.unique(np.column_stack([strata, time])[event], axis=0)
     for i, j, a, b in zip(winner, rival, since, until, strict=True):
         for s, t in times[a : b + 1]:
@@ -59,7 +61,11 @@ def survival(seed, n=120, d=4):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, d))
     X[:, -1] = rng.integers(-2, 3, n)
-    time = np.ceil(8 * rng.exponential(np.exp(-0.5 * X[:, 0]))) if seed % 2 else rng.random(n)
+    time = (
+        np.ceil(8 * rng.exponential(np.exp(-0.5 * X[:, 0])))
+        if seed % 2
+        else rng.random(n)
+    )
     event = rng.random(n) < 0.7
     X[:, 1] = rng.random(n) < 0.1
     event[X[:, 1] > 0] = False
@@ -105,19 +111,25 @@ def test_a_way_to_travel_that_nobody_took(mode):
     datasets = pytest.importorskip("statsmodels.datasets")
     table = datasets.modechoice.load_pandas().data
     air, train, bus = (1.0 * (table["mode"] == mode) for mode in (1, 2, 3))
-    X = np.column_stack([table["gc"], table["ttme"], table["hinc"] * air, air, train, bus])
+    X = np.column_stack(
+        [table["gc"], table["ttme"], table["hinc"] * air, air, train, bus]
+    )
     y, groups = table["choice"].to_numpy(float), table["individual"].to_numpy(int)
     took = np.isin(groups, groups[(y == 1) & (X[:, mode] == 1)])
     X, y, groups = X[~took], y[~took], groups[~took]
     report = proved(X, y, family="conditional", groups=groups)
     expected = ["finite"] * 6
     expected[mode] = "-inf"
-    if mode == 3:  # beside the income of those who fly: of both, the sum goes to minus infinity
+    if (
+        mode == 3
+    ):  # beside the income of those who fly: of both, the sum goes to minus infinity
         expected[2:4] = "inf", "inf"
     assert says(report) == ("quasi-complete", expected)
     rows, columns = report.remainder(X)
     np.testing.assert_array_equal(rows, X[:, mode] == 0)
-    assert columns.tolist() == [j for j, status in enumerate(expected) if status == "finite"]
+    assert columns.tolist() == [
+        j for j, status in enumerate(expected) if status == "finite"
+    ]
     rest = newton(terms_of_choices(X[rows][:, columns], y[rows], groups[rows]), 0.0)
     whole = newton(terms_of_choices(X, y, groups), 1e-9)
     np.testing.assert_allclose(whole[columns], rest, atol=1e-4)
@@ -133,7 +145,11 @@ def test_decimals_that_differences_round():
     Z[:, 2] = np.arange(200) < 9
     y = np.column_stack([rng.random(200), np.arange(200) >= 9])
     report = proved(Z, y, family="cox")
-    assert (report.kind, report.reason, statuses(report)[2]) == ("quasi-complete", "", "-inf")
+    assert (report.kind, report.reason, statuses(report)[2]) == (
+        "quasi-complete",
+        "",
+        "-inf",
+    )
 
 
 @pytest.mark.parametrize("offset", [0.0, 100.0])
@@ -147,7 +163,9 @@ def test_sums_of_decimals_and_of_thirds(offset, part):
     report = check_separability(X, y, family="cox")
     assert says(report) == ("overlap", ["finite", "finite", "not identified"])
     assert report.exact == (part == 1)
-    assert report.reason.startswith("This holds up to the rounding of X" if part == 3 else "")
+    assert report.reason.startswith(
+        "This holds up to the rounding of X" if part == 3 else ""
+    )
     assert report.remainder(X).columns.tolist() == [0, 1]
     assert check_separability_proof(report, X, y)
     check = check_separability_proof(report, X, y, exact=True)

@@ -6,7 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from helpers.estimators import ESTIMATORS, fit, make, needs_more_digits, overlapping, separable
+from helpers.estimators import (
+    ESTIMATORS,
+    fit,
+    make,
+    needs_more_digits,
+    overlapping,
+    separable,
+)
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
@@ -29,7 +36,9 @@ from marginsvm.papers.momentum import Momentum
 each_form = pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
 
 
-@pytest.mark.parametrize("values", [[0.0, 0.0, 0.0], [1.0, 2.0, 0.0]], ids=["all", "one row"])
+@pytest.mark.parametrize(
+    "values", [[0.0, 0.0, 0.0], [1.0, 2.0, 0.0]], ids=["all", "one row"]
+)
 def test_rows_of_zeros_that_are_all_stored(values):
     """As a matrix has them whose entries were set to 0; without an intercept."""
     X, y = sp.csr_array((np.array(values), [0, 1, 0], [0, 1, 2, 3]), (3, 2)), [0, 1, 1]
@@ -52,7 +61,10 @@ def test_a_constant_column_in_huge_units(form):
 def test_a_soft_margin_is_advised_that_a_fit_finds(seed):
     """Of one-hot rows of columns in units of 1e-81 and 1e-124, for which costs may overflow."""
     rng = np.random.default_rng(seed)
-    X, y = np.eye(3)[rng.integers(0, 3, 8)] * rng.choice([1e-81, 1e-124], 3), np.arange(8) % 2
+    X, y = (
+        np.eye(3)[rng.integers(0, 3, 8)] * rng.choice([1e-81, 1e-124], 3),
+        np.arange(8) % 2,
+    )
     with pytest.warns(ConvergenceWarning, match="C < inf gives a soft margin"):
         MaxMarginClassifier(fit_intercept=False).fit(X, y)
     assert fit(MaxMarginClassifier(C=1e150, fit_intercept=False), X, y).margin_ > 0.0
@@ -128,8 +140,13 @@ def test_soft_intervals_in_all_units(unit, C, rng):
 @pytest.mark.parametrize("cls", ESTIMATORS)
 def test_numbers_that_float32_cannot_divide_by_are_refused(cls, form, rng):
     X, y = overlapping(rng, n=12)
-    X, model = form((X * 1e-40).astype(np.float32)), make(cls, max_iter=5, fit_intercept=False)
-    with pytest.raises(ValueError, match="float32 cannot be divided: scale X, or pass it as"):
+    X, model = (
+        form((X * 1e-40).astype(np.float32)),
+        make(cls, max_iter=5, fit_intercept=False),
+    )
+    with pytest.raises(
+        ValueError, match="float32 cannot be divided: scale X, or pass it as"
+    ):
         model.fit(X, y)
     fit(model, X.astype(np.float64), y)
 
@@ -146,11 +163,16 @@ def test_squared_slack_that_is_nothing_beside_the_rows(C):
 
 @pytest.mark.parametrize("p", [1.5, 1.1])
 def test_vectors_whose_squares_vanish_have_no_curvature(p):
-    assert all(np.isfinite(part).all() for part in LpNorm(p).curvature(np.full(3, 1e-200)))
+    assert all(
+        np.isfinite(part).all() for part in LpNorm(p).curvature(np.full(3, 1e-200))
+    )
 
 
 LONG = 2**60 + np.arange(8)
-FRAME, HALVES = pd.DataFrame({"id": LONG, "x": LONG / 2.0**60}), np.longdouble(LONG)[:, None] + 0.5
+FRAME, HALVES = (
+    pd.DataFrame({"id": LONG, "x": LONG / 2.0**60}),
+    np.longdouble(LONG)[:, None] + 0.5,
+)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +190,9 @@ FRAME, HALVES = pd.DataFrame({"id": LONG, "x": LONG / 2.0**60}), np.longdouble(L
 )
 def test_numbers_that_would_be_rounded_are_refused(X):
     y = np.arange(8) // 4
-    with pytest.raises(ValueError, match=r"float64 does not hold, such as 1\.?15292150460"):
+    with pytest.raises(
+        ValueError, match=r"float64 does not hold, such as 1\.?15292150460"
+    ):
         MaxMarginClassifier().fit(X, y)
     with pytest.raises(ValueError, match="X has numbers that float64 does not hold"):
         check_separability(X, y)
@@ -198,7 +222,9 @@ def test_targets_that_are_missing_are_refused(cls, form):
 
 
 def test_the_hinge_loss_is_not_said_to_be_squared(rng):
-    with pytest.warns(ConvergenceWarning, match="soft margins of the squared hinge loss"):
+    with pytest.warns(
+        ConvergenceWarning, match="soft margins of the squared hinge loss"
+    ):
         MaxMarginClassifier(loss="hinge").fit(*overlapping(rng))
 
 

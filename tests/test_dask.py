@@ -94,7 +94,11 @@ def test_a_cluster_equals_memory(client, estimator, kind, k, chunks):
     X, y = blobs(k, cluster_std=3.0 if kind == "overlap" else 0.4)
     if kind == "classes apart":
         X, y = X[np.argsort(y)], np.sort(y)
-    X, weight, given = np.rint(10 * X).astype(int) if kind == "integer" else X, None, None
+    X, weight, given = (
+        np.rint(10 * X).astype(int) if kind == "integer" else X,
+        None,
+        None,
+    )
     dX, dy = da.from_array(X, chunks=(chunks, 2)), da.from_array(y, chunks=45)
     if kind == "csr":
         X, dX = sp.csr_array(X), dX.rechunk({1: 5}).map_blocks(sp.csr_array)
@@ -122,7 +126,10 @@ def test_dataframes_and_lazy_predictions(client):
     lazy = clf.predict(dX)
     assert isinstance(lazy, dd.Series)
     pd.testing.assert_series_equal(
-        lazy.compute(), pd.Series(local.predict(X), X.index), check_dtype=False, check_names=False
+        lazy.compute(),
+        pd.Series(local.predict(X), X.index),
+        check_dtype=False,
+        check_names=False,
     )
     F = clf.decision_function(dX)
     assert list(F.columns) == ["a", "b", "c"]
@@ -133,7 +140,9 @@ def test_dataframes_and_lazy_predictions(client):
 def test_arrays_predict_lazily(client):
     X, y = blobs(3)
     dX = da.from_array(X, chunks=(40, 5))
-    clf = DaskMargin(MaxMarginClassifier(), client=client).fit(dX, da.from_array(y, chunks=40))
+    clf = DaskMargin(MaxMarginClassifier(), client=client).fit(
+        dX, da.from_array(y, chunks=40)
+    )
     assert isinstance(clf.predict(dX), da.Array)
     np.testing.assert_array_equal(clf.predict(dX).compute(), clf.to_local().predict(X))
     F = clf.decision_function(dX)
@@ -173,16 +182,27 @@ def bad():
     nan[35, 2] = np.nan
 
     def arrays(X, y, rows=10):
-        return da.from_array(X, chunks=(rows, X.shape[1])), da.from_array(y, chunks=rows)
+        return da.from_array(X, chunks=(rows, X.shape[1])), da.from_array(
+            y, chunks=rows
+        )
 
     unknown = arrays(X, y)[0]
     kinds = arrays(X, y)[0].map_blocks(
-        lambda block, block_id: sp.csr_array(block) if block_id[0] >= 5 else block, meta=X[:0]
+        lambda block, block_id: sp.csr_array(block) if block_id[0] >= 5 else block,
+        meta=X[:0],
     )
     return [
         (*arrays(nan, y), "block 3: .*NaN"),
-        (unknown[unknown[:, 0] > 5.0], arrays(X, y)[1], "unknown sizes: call X.compute_chunk"),
-        (arrays(X, y)[0], arrays(X, y[:80])[1], "X has 100 rows, but y or sample_weight 80"),
+        (
+            unknown[unknown[:, 0] > 5.0],
+            arrays(X, y)[1],
+            "unknown sizes: call X.compute_chunk",
+        ),
+        (
+            arrays(X, y)[0],
+            arrays(X, y[:80])[1],
+            "X has 100 rows, but y or sample_weight 80",
+        ),
         (kinds, arrays(X, y)[1], "block 5: its kind of matrix is sparse"),
         (*arrays(X, np.zeros(100)), "at least 2 classes"),
         (X, y, "must be dask collections"),
@@ -292,12 +312,17 @@ def test_a_killed_worker_changes_nothing(kill, monkeypatch):
 @pytest.mark.callbacks
 def test_an_interrupted_fit_leaves_nothing_on_the_workers(client):
     X, y = blobs(2)
-    dX, dy = da.from_array(X, chunks=(40, 5)).persist(), da.from_array(y, chunks=40).persist()
+    dX, dy = (
+        da.from_array(X, chunks=(40, 5)).persist(),
+        da.from_array(y, chunks=40).persist(),
+    )
     estimator = MomentumMarginClassifier(max_iter=30, tol=0)
     before = DaskMargin(estimator, client=client).fit(dX, dy).to_local()
     gc.collect()
     futures = set(client.futures)
-    stopped = clone(estimator).set_callbacks(AtRound(3, lambda: signal.raise_signal(signal.SIGINT)))
+    stopped = clone(estimator).set_callbacks(
+        AtRound(3, lambda: signal.raise_signal(signal.SIGINT))
+    )
     with pytest.raises(KeyboardInterrupt):
         DaskMargin(stopped, client=client).fit(dX, dy)
     gc.collect()
@@ -313,7 +338,9 @@ def test_an_asynchronous_client_is_refused(client):
     async def fit_on_the_loop():
         DaskMargin(MomentumMarginClassifier(), client=client).fit(dX, dy)
 
-    with pytest.raises(ValueError, match="this client is asynchronous where it is called"):
+    with pytest.raises(
+        ValueError, match="this client is asynchronous where it is called"
+    ):
         client.sync(fit_on_the_loop)
 
 

@@ -8,7 +8,9 @@ from marginsvm.problem.design import Design, mean_of
 from marginsvm.problem.kernels import COARSE, Gram, Kernel
 from marginsvm.problem.matrix import as_matrix
 
-array_api_strict = pytest.importorskip("array_api_strict", reason="pip install marginsvm[test-all]")
+array_api_strict = pytest.importorskip(
+    "array_api_strict", reason="pip install marginsvm[test-all]"
+)
 
 FORMS = {
     "float64": np.asarray,
@@ -24,7 +26,9 @@ each_form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def plain(X, mean, constant, radius):
     """The design written out."""
     A = np.asarray(X, np.float64) - (0.0 if mean is None else mean)
-    return np.column_stack([A, np.full((len(A), int(constant != 0)), constant)]) / radius
+    return (
+        np.column_stack([A, np.full((len(A), int(constant != 0)), constant)]) / radius
+    )
 
 
 @each_form
@@ -68,13 +72,17 @@ def test_products_are_those_of_the_design_written_out(form, offset, constant, rn
 def test_a_far_mean_costs_no_digits(form, rng):
     X = rng.standard_normal((50, 3))
     X[:, 2] *= rng.random(50) < 0.5
-    X = X.astype(np.float32) * np.float32(2.0**-10) + np.array([2.0**10, 0, 0], np.float32)
+    X = X.astype(np.float32) * np.float32(2.0**-10) + np.array(
+        [2.0**10, 0, 0], np.float32
+    )
     exact = X.astype(np.float64)
     design = Design.of(form(exact), mean=mean_of(form(exact)))
     A = exact - design.centre
     np.testing.assert_allclose(design.scores(np.eye(3)), A, rtol=1e-12, atol=1e-15)
     every = np.arange(50)
-    np.testing.assert_allclose(design.gram(every, every), A @ A.T, rtol=1e-9, atol=1e-18)
+    np.testing.assert_allclose(
+        design.gram(every, every), A @ A.T, rtol=1e-9, atol=1e-18
+    )
     np.testing.assert_allclose(design.squared_norms, (A * A).sum(axis=1), rtol=1e-12)
 
 
@@ -102,7 +110,9 @@ def test_examples_divided_by_their_norms(form, rng):
         Z /= np.where(norms > 0, norms, 1.0)[:, None]
         np.testing.assert_allclose(divided.written_out(), Z, rtol=1e-5, atol=1e-6)
     huge = as_matrix(form(X * 1e30))
-    np.testing.assert_allclose(huge.norms(), 1e30 * np.linalg.norm(X, axis=1), rtol=1e-6)
+    np.testing.assert_allclose(
+        huge.norms(), 1e30 * np.linalg.norm(X, axis=1), rtol=1e-6
+    )
 
 
 def rbf(X, gamma):
@@ -126,7 +136,11 @@ def test_a_gram_matrix_is_that_of_its_kernel(form, metric, rng):
         gram = Gram(rbf_of, X, constant=2.0, radius=3.0)
     else:
         gram = Gram(kernel, form(X), constant=2.0, radius=3.0, dtype=np.float64)
-    tol = {"rtol": 1e-5, "atol": 1e-5} if "float32" in str(gram.diagonal.dtype) else {"atol": 1e-9}
+    tol = (
+        {"rtol": 1e-5, "atol": 1e-5}
+        if "float32" in str(gram.diagonal.dtype)
+        else {"atol": 1e-9}
+    )
     tol = {"atol": 1e-5} if metric == "laplacian" else tol
     K = (K + 4.0) / 9.0
     w, V = rng.standard_normal((2, 40)), rng.standard_normal((40, 2))
@@ -141,12 +155,16 @@ def test_a_gram_matrix_is_that_of_its_kernel(form, metric, rng):
     np.testing.assert_allclose(gram.squared_norms, np.diagonal(K), **tol)
     few = np.arange(3)
     np.testing.assert_allclose(gram.take(i).gram(few, few), K[np.ix_(i, i)], **tol)
-    np.testing.assert_allclose(gram.single_values(i) + 4.0, 9.0 * K[i], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        gram.single_values(i) + 4.0, 9.0 * K[i], rtol=1e-4, atol=1e-4
+    )
     gram.keep_columns(size=40 * 8 * 6 / 2**20, batch=2)
     cache = gram.kept
     for wanted in ([1, 2, 3], [4, 5, 6], [1, 6, 39]):
         cache.fetch(np.array(wanted))
-        np.testing.assert_allclose(cache.columns[cache.slot[wanted]] + 4, 9 * K[wanted], **tol)
+        np.testing.assert_allclose(
+            cache.columns[cache.slot[wanted]] + 4, 9 * K[wanted], **tol
+        )
 
 
 def rbf_of(A, B):
@@ -159,9 +177,15 @@ def rbf_of(A, B):
 def test_distances_have_no_more_than_their_error(spread, offset, form, rng):
     X = rng.standard_normal((40, 10))
     X[:, 0] = X[:, 0] * spread + offset
-    X[1::2] = X[::2] + 1e-3 * rng.standard_normal((20, 10))  # so that some distances are small
+    X[1::2] = X[::2] + 1e-3 * rng.standard_normal(
+        (20, 10)
+    )  # so that some distances are small
     for gamma in (1e-3, 1.0, 30.0):
-        gram, every, true = Gram(Kernel("rbf", gamma), form(X)), np.arange(40), rbf(X, gamma)
+        gram, every, true = (
+            Gram(Kernel("rbf", gamma), form(X)),
+            np.arange(40),
+            rbf(X, gamma),
+        )
         for found in (gram.gram(every, every), gram.kernel(form(X), form(X))):
             assert np.abs(found - true).max() <= gram.error <= 2 * COARSE
         values = gram.kernel(form(X[:5]), form(X))

@@ -63,7 +63,9 @@ def test_the_toy_works_in_the_package(tmp_path):
     shutil.copy(DOCS / "toy_algorithm.py", package / "papers" / "fista.py")
     window = (package / "__init__.py").read_text()
     line = "from marginsvm.papers.accelerated import AcceleratedPerceptron\n"
-    window = window.replace(line, f"{line}from marginsvm.papers.fista import DualFista\n")
+    window = window.replace(
+        line, f"{line}from marginsvm.papers.fista import DualFista\n"
+    )
     window = window.replace("__all__ = [\n", '__all__ = [\n    "DualFista",\n')
     (package / "__init__.py").write_text(window)
     path = os.pathsep.join(str(folder) for folder in (tmp_path, ROOT / "tests", DOCS))
@@ -76,7 +78,11 @@ def test_the_toy_works_in_the_package(tmp_path):
     assert "docs/statements.rst" in papers
 
 
-PUBLIC = {name: getattr(marginsvm, name) for name in marginsvm.__all__ if name != "__version__"}
+PUBLIC = {
+    name: getattr(marginsvm, name)
+    for name in marginsvm.__all__
+    if name != "__version__"
+}
 ELSEWHERE = {
     "audit": ["Audit"],
     "certificate.check": ["CertificateCheck"],
@@ -89,8 +95,15 @@ ELSEWHERE = {
     "testing": ["check_algorithm"],
 } | ({"dask": ["DaskBlocks", "DaskMargin"]} if find_spec("distributed") else {})
 for module, listed in ELSEWHERE.items():
-    PUBLIC |= {name: getattr(import_module(f"marginsvm.{module}"), name) for name in listed}
-HOOKS = {"setup", "teardown", "on_fit_task_begin", "on_fit_task_end"}  # called by scikit-learn
+    PUBLIC |= {
+        name: getattr(import_module(f"marginsvm.{module}"), name) for name in listed
+    }
+HOOKS = {
+    "setup",
+    "teardown",
+    "on_fit_task_begin",
+    "on_fit_task_end",
+}  # called by scikit-learn
 UNIT = r"dimensionless|[Uu]nits?\b|\(MB\)|[Pp]asses|relative|[Aa]s in|as there|radius"
 
 
@@ -103,9 +116,14 @@ def functions():
     for name, value in sorted(PUBLIC.items()):
         if inspect.isfunction(value):
             yield name, value
-        elif value is not marginsvm.KernelMatrixAdapter:  # its methods say it in one line
+        elif (
+            value is not marginsvm.KernelMatrixAdapter
+        ):  # its methods say it in one line
             for method, member in inspect.getmembers(value, callable):
-                hidden, member = method[0] == "_" or method in HOOKS, inspect.unwrap(member)
+                hidden, member = (
+                    method[0] == "_" or method in HOOKS,
+                    inspect.unwrap(member),
+                )
                 if not hidden and (member.__module__ or "").startswith("marginsvm"):
                     yield f"{name}.{method}", member
 
@@ -117,7 +135,9 @@ def wrong_with(name):
         yield "the summary is no sentence"
     if not any(line.startswith(">>>") for line in doc["Examples"]):
         yield "no example that runs"
-    computes = inspect.isfunction(PUBLIC[name]) and PUBLIC[name] is not marginsvm.show_versions
+    computes = (
+        inspect.isfunction(PUBLIC[name]) and PUBLIC[name] is not marginsvm.show_versions
+    )
     if PUBLIC[name] in ESTIMATORS or computes:
         where = r"Algorithm|Theorem|[Ee]q\.|Lemma|[Ff]igure|Appendix|Wolfe"
         if not re.search(where, "\n".join(doc["References"])):
@@ -127,12 +147,17 @@ def wrong_with(name):
             text = " ".join([entry.type, *entry.desc])
             if re.search(r"\bfloat\b", entry.type) and not re.search(UNIT, text):
                 yield f"{entry.name} has no unit"
-            if re.search(r"ndarray of|array-like", entry.type) and "of shape" not in entry.type:
+            if (
+                re.search(r"ndarray of|array-like", entry.type)
+                and "of shape" not in entry.type
+            ):
                 yield f"{entry.name} has no shape"
 
 
 def test_docstrings_have_what_a_reader_needs():
-    wrong = {name: found for name in sorted(PUBLIC) if (found := list(wrong_with(name)))}
+    wrong = {
+        name: found for name in sorted(PUBLIC) if (found := list(wrong_with(name)))
+    }
     assert not wrong, f"mend these docstrings (docs/extending.rst, step 3): {wrong}"
 
 
@@ -177,7 +202,9 @@ def test_fields_are_all_documented():
             assert names(doc["Attributes"] or doc["Parameters"]) == fields, name
 
 
-TEXTS = {page.name: page.read_text() for page in (*DOCS.rglob("*.rst"), *DOCS.glob("*.md"))}
+TEXTS = {
+    page.name: page.read_text() for page in (*DOCS.rglob("*.rst"), *DOCS.glob("*.md"))
+}
 
 
 @pytest.mark.skipif("dask" not in ELSEWHERE, reason="pip install marginsvm[dask]")
@@ -185,12 +212,17 @@ def test_every_public_name_is_in_the_reference():
     listed = re.findall(r"^    ([\w.]+)$", (DOCS / "api.rst").read_text(), re.M)
     listed = {name.split(".")[-1] for name in listed}
     assert not set(PUBLIC) - listed, f"add to docs/api.rst: {set(PUBLIC) - listed}"
-    assert not listed - set(PUBLIC), f"docs/api.rst has no such names: {listed - set(PUBLIC)}"
+    assert not listed - set(PUBLIC), (
+        f"docs/api.rst has no such names: {listed - set(PUBLIC)}"
+    )
 
 
 def test_fractions_have_braces():
     r"""The site's converter reads \frac12 x as 12 over x, without a warning."""
-    texts = [*TEXTS.values(), *(p.read_text() for p in (ROOT / "marginsvm").rglob("*.py"))]
+    texts = [
+        *TEXTS.values(),
+        *(p.read_text() for p in (ROOT / "marginsvm").rglob("*.py")),
+    ]
     assert sum(text.count(r"\frac{") for text in texts) > 20
     assert not re.findall(r"\\frac[^{].{0,20}", "\n".join(texts))
 
@@ -200,7 +232,11 @@ def test_no_reference_is_an_item_of_a_list():
     texts = {name: text for name, text in TEXTS.items() if name.endswith(".rst")}
     texts |= {name: inspect.getdoc(value) for name, value in PUBLIC.items()}
     initial = r"(?:^|\n\n)([A-Z]\. [^\n]+)(?=\n\n|\n?$)"
-    assert not {name: found for name, text in texts.items() if (found := re.findall(initial, text))}
+    assert not {
+        name: found
+        for name, text in texts.items()
+        if (found := re.findall(initial, text))
+    }
 
 
 def test_lines_of_code_fit_beside_the_menus():
@@ -220,7 +256,9 @@ def test_what_the_table_of_papers_names_is_there():
         assert (ROOT / path).is_file(), place
         assert not test or f"def {test}(" in (ROOT / path).read_text(), place
     without_a_row = [cls.__name__ for cls in ESTIMATORS if cls.__name__ not in text]
-    assert not without_a_row, f"add a row to docs/statements.rst that names them: {without_a_row}"
+    assert not without_a_row, (
+        f"add a row to docs/statements.rst that names them: {without_a_row}"
+    )
 
 
 def test_files_that_pages_name_are_there():
@@ -233,10 +271,16 @@ def test_files_that_pages_name_are_there():
 
 def test_the_page_of_papers_names_those_that_take_less_than_the_others():
     text = (DOCS / "papers.rst").read_text()
-    text = text[text.index("All take ``fit_intercept``") : text.index("All have ``margin_``")]
+    text = text[
+        text.index("All take ``fit_intercept``") : text.index("All have ``margin_``")
+    ]
     common = {"fit_intercept", "tol", "max_iter", "warm_start"}
     assert all(common <= set(parameters(cls)) for cls in ESTIMATORS)
-    less = {c.__name__ for c in ESTIMATORS if not {"C", "kernel", "stopping"} <= set(parameters(c))}
+    less = {
+        c.__name__
+        for c in ESTIMATORS
+        if not {"C", "kernel", "stopping"} <= set(parameters(c))
+    }
     assert less == set(re.findall(r":class:`~marginsvm\.(\w+)`", text))
 
 
@@ -258,13 +302,21 @@ def test_code_of_the_readme_prints_what_its_comments_say():
 def test_the_user_guide_names_who_may_stall_and_linear_models_with_support_vectors(rng):
     data, text = separable(rng), TEXTS["user_guide.rst"]
     exact = marginsvm.MaxMarginClassifierCV, *REGRESSORS, *DETECTORS
-    ends = {c.__name__: c(tol=1e-300, max_iter=300).fit(*data) for c in (*ESTIMATORS, *exact)}
-    linear = [make(cls, max_iter=3) for cls in (*ESTIMATORS, marginsvm.MaxMarginClassifierCV)]
+    ends = {
+        c.__name__: c(tol=1e-300, max_iter=300).fit(*data)
+        for c in (*ESTIMATORS, *exact)
+    }
+    linear = [
+        make(cls, max_iter=3) for cls in (*ESTIMATORS, marginsvm.MaxMarginClassifierCV)
+    ]
     stalled = {name for name, clf in ends.items() if clf.status_ == "stalled"}
-    supported = {type(clf).__name__ for clf in linear if hasattr(fit(clf, *data), "support_")}
+    supported = {
+        type(clf).__name__ for clf in linear if hasattr(fit(clf, *data), "support_")
+    }
     place = r"``stalled``\n(.*?)\n``.*of linear predictors, only those of(.*?)\.\s"
     said = [
-        set(re.findall(r"marginsvm\.(\w+)", part)) for part in re.search(place, text, re.S).groups()
+        set(re.findall(r"marginsvm\.(\w+)", part))
+        for part in re.search(place, text, re.S).groups()
     ]
     assert said == [stalled, supported]
 
@@ -272,7 +324,9 @@ def test_the_user_guide_names_who_may_stall_and_linear_models_with_support_vecto
 @pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_a_problem_of_the_stress_run_ends_and_checks():
-    said = python(ROOT / "examples" / "benchmarks" / "stress.py", "--only", "5", timeout=300)
+    said = python(
+        ROOT / "examples" / "benchmarks" / "stress.py", "--only", "5", timeout=300
+    )
     assert "ended: 1 of 1; certificates that hold: 1 of 1" in said
     assert "memory within the rule: 1 of 1" in said
 

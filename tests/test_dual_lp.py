@@ -25,7 +25,13 @@ from marginsvm import (
 )
 from marginsvm._rounding import LpNorm
 from marginsvm.papers import coordinates as loops
-from marginsvm.papers.dual_lp import Newton, RajBach, draw, strong_convexity, working_set
+from marginsvm.papers.dual_lp import (
+    Newton,
+    RajBach,
+    draw,
+    strong_convexity,
+    working_set,
+)
 from marginsvm.problem.adapter import GramAdapter, LinearAdapter
 from marginsvm.problem.rows import Intervals, OutputRows, intervals_of, make_rows
 
@@ -58,7 +64,9 @@ def reference_ascend(A, order, rule, ends, q, L, slack):
 def reference_accelerate(A, order, ends, q, L, slack, mu):
     """Lin, Lu and Xiao's Algorithm 1, in their three sequences; for mu = 0, Algorithm 2."""
     n = len(A)
-    gamma = (1 - mu / n) / (1 - 1 / n)  # for which the first a is 1 / n, as Raj and Bach have it
+    gamma = (1 - mu / n) / (
+        1 - 1 / n
+    )  # for which the first a is 1 / n, as Raj and Bach have it
     x = z = np.zeros(n)
     for r in order:
         a = np.roots([n**2, gamma - mu, -gamma]).max()
@@ -89,12 +97,21 @@ def written(form, k, p, rng, *, labels, C, dtype):
     if form == "gram":
         problem = GramAdapter(None, X @ X.T, rows, C, constant=constant)
     else:
-        container = {"dense": np.asarray, "fortran": np.asfortranarray, "csr": sp.csr_array}
+        container = {
+            "dense": np.asarray,
+            "fortran": np.asfortranarray,
+            "csr": sp.csr_array,
+        }
         problem = LinearAdapter(container[form](X), rows, C, LpNorm(p), constant)
     return problem, A / problem.radius
 
 
-LABELS = [(f, k, p) for f in ("dense", "fortran", "csr") for k in (2, 4) for p in (2.0, 1.5, 1.3)]
+LABELS = [
+    (f, k, p)
+    for f in ("dense", "fortran", "csr")
+    for k in (2, 4)
+    for p in (2.0, 1.5, 1.3)
+]
 LABELS += [("dense", 2, 1.1), ("gram", 2, 2.0), ("gram", 4, 2.0)]
 OUTPUTS = [(f, k, p) for f in ("dense", "csr") for k in (1, 3) for p in (2.0, 1.3)]
 
@@ -121,10 +138,15 @@ def test_loops_equal_the_reference(of, C, dtype, rng):
     def check(vector, expected):
         found, again = vector.coef.ravel()[index], problem.refresh(vector)
         np.testing.assert_allclose(found, expected, atol=loose * np.abs(expected).max())
-        np.testing.assert_allclose(flat(vector), flat(again), atol=loose * again.largest_entry())
+        np.testing.assert_allclose(
+            flat(vector), flat(again), atol=loose * again.largest_entry()
+        )
 
     for rule in (loops.DUAL, loops.DESCENT, loops.PERCEPTRON):
-        alpha, mean = problem.zeros(), None if form == "gram" else np.zeros(zero.image.size)
+        alpha, mean = (
+            problem.zeros(),
+            None if form == "gram" else np.zeros(zero.image.size),
+        )
         loops.ascend(problem, index[order], alpha, rule, mean)
         expected, total = reference_ascend(A, order, rule, ends, q, L, slack)
         check(alpha, expected)
@@ -133,10 +155,16 @@ def test_loops_equal_the_reference(of, C, dtype, rng):
         if np.isinf(C):
             t = theta(A.T @ expected, q)
             scores, size = problem.margins(alpha).ravel()[index], np.linalg.norm(t, p)
-            np.testing.assert_allclose(scores, A @ t, atol=10 * loose * np.abs(A @ t).max())
+            np.testing.assert_allclose(
+                scores, A @ t, atol=10 * loose * np.abs(A @ t).max()
+            )
             np.testing.assert_allclose(problem.norm(alpha), size, rtol=10 * loose)
-    *first, gamma = loops.accelerate(problem, index[order[:200]], n, mu, zero, zero, 1 / n)
-    again = [problem.combine(w.coef) for w in first]  # images in another order, of sparse data
+    *first, gamma = loops.accelerate(
+        problem, index[order[:200]], n, mu, zero, zero, 1 / n
+    )
+    again = [
+        problem.combine(w.coef) for w in first
+    ]  # images in another order, of sparse data
     found = loops.accelerate(problem, index[order[200:]], n, mu, *again, gamma)
     reference = reference_accelerate(A, order, ends, q, L, slack, mu)
     for vector, expected in zip(found[:2], reference, strict=True):
@@ -155,7 +183,10 @@ def test_mirror_maps(q, scale, rng):
     np.testing.assert_allclose(factor * phi, expected, rtol=1e-11, atol=negligible)
     mirrored = LpNorm(q / (q - 1.0)).mirror(u * scale)
     np.testing.assert_allclose(mirrored, expected, rtol=1e-11, atol=negligible)
-    for zero in (loops._mirror(np.zeros(3), 3.0, np.ones(3)), LpNorm(1.5).mirror(np.zeros(3))):
+    for zero in (
+        loops._mirror(np.zeros(3), 3.0, np.ones(3)),
+        LpNorm(1.5).mirror(np.zeros(3)),
+    ):
         assert not np.any(zero)
 
 
@@ -181,7 +212,9 @@ def test_vectors_do_not_drift(form, k, p, C, rng):
         assert np.linalg.norm(flat(w - again)) <= 1e-10 * np.linalg.norm(again.image)
     if np.isfinite(C):
         np.testing.assert_allclose(flat(alpha), flat(v), atol=1e-9 * v.largest_entry())
-        np.testing.assert_allclose(data.margins(v)[v.coef > 1e-6 * v.coef.max()], 1.0, rtol=1e-9)
+        np.testing.assert_allclose(
+            data.margins(v)[v.coef > 1e-6 * v.coef.max()], 1.0, rtol=1e-9
+        )
 
 
 class Dual:
@@ -214,7 +247,9 @@ def ascents(data, epochs, seeds, chances=None):
         draws, alpha = np.random.default_rng(seed), data.zeros()
         path = []
         for _ in range(epochs):
-            loops.ascend(data, draws.choice(data.n_rows, size=data.n_rows, p=chances), alpha)
+            loops.ascend(
+                data, draws.choice(data.n_rows, size=data.n_rows, p=chances), alpha
+            )
             path.append(alpha.coef.copy())
         yield path
 
@@ -223,7 +258,12 @@ def accelerated(data, epochs, seeds):
     """The listing's alpha and the sequence v of Algorithm 2 with uniform draws, by epochs."""
     n = data.n_rows
     for seed in range(seeds):
-        draws, alpha, v, gamma = np.random.default_rng(seed), data.zeros(), data.zeros(), 1 / n
+        draws, alpha, v, gamma = (
+            np.random.default_rng(seed),
+            data.zeros(),
+            data.zeros(),
+            1 / n,
+        )
         path = []
         for _ in range(epochs):
             order = draws.integers(n, size=n)
@@ -241,7 +281,9 @@ def test_proposition_1_and_the_rate_of_eq_8(p, kind, rng):
     """
     dual = Dual(*small(kind, rng), p)
     weighted, paths = dual.top + 0.5 * (dual.best**2 * dual.L).sum(), []
-    epochs = int(4 * np.sqrt(weighted / dual.top))  # by then the bound is a quarter of the gap
+    epochs = int(
+        4 * np.sqrt(weighted / dual.top)
+    )  # by then the bound is a quarter of the gap
     for seed in range(5):
         paths.append([])
         for state in rounds(RajBach(random_state=seed), dual.data, epochs):
@@ -273,7 +315,9 @@ def test_theorem_1_for_the_average(p, kind, rng):
 
 
 def check_eq_5(dual, constant, seeds, chances=None):
-    epochs = int(2 * constant / (dual.n * dual.top))  # by then the bound is half of the first gap
+    epochs = int(
+        2 * constant / (dual.n * dual.top)
+    )  # by then the bound is half of the first gap
     found = ascents(dual.data, epochs, seeds, chances)
     paths = [[dual.gap(alpha) for alpha in path] for path in found]
     on_average(paths, constant / (dual.n * np.arange(1, epochs + 1)) + 1e-6 * dual.top)
@@ -284,14 +328,18 @@ def check_eq_5(dual, constant, seeds, chances=None):
 def test_eq_5_of_raj(p, kind, rng):
     """The rate of Algorithm 1, even with the smaller of the two constants in its maximum."""
     dual = Dual(*small(kind, rng), p)
-    check_eq_5(dual, dual.n * dual.L.max() * (dual.best @ dual.best), 5)  # alpha: the paper's / n
+    check_eq_5(
+        dual, dual.n * dual.L.max() * (dual.best @ dual.best), 5
+    )  # alpha: the paper's / n
 
 
 def long_and_short(rng):
     """Eight long rows that decide, and forty that are ten times shorter and well separated."""
     X, y = lopsided(rng, n=8, gamma=0.05, noise=0.0)
     labels = np.arange(40) % 2
-    short = 0.1 * np.eye(2, X.shape[1])[labels] + 0.01 * rng.standard_normal((40, X.shape[1]))
+    short = 0.1 * np.eye(2, X.shape[1])[labels] + 0.01 * rng.standard_normal(
+        (40, X.shape[1])
+    )
     return np.vstack([X, short]), np.r_[y, labels]
 
 
@@ -309,12 +357,21 @@ def test_draws_by_curvature_are_the_estimators(rng):
     """``sampling="curvature"``: the frequencies, and fewer epochs where few rows are long."""
     X, y = long_and_short(rng)
     L = game(X, y).layout().curvature
-    drawn = np.bincount(draw(0, 0, np.arange(len(X)), 100_000, "curvature", L), minlength=len(X))
+    drawn = np.bincount(
+        draw(0, 0, np.arange(len(X)), 100_000, "curvature", L), minlength=len(X)
+    )
     np.testing.assert_allclose(drawn / 1e5, np.sqrt(L) / np.sqrt(L).sum(), atol=0.01)
-    plain = {"accelerated": False, "restart": False, "shrinking": False, "random_state": 0}
+    plain = {
+        "accelerated": False,
+        "restart": False,
+        "shrinking": False,
+        "random_state": 0,
+    }
     params = {"fit_intercept": False, "tol": 1e-2, "max_iter": 100_000, **plain}
     ways = "uniform", "curvature"
-    epochs = {way: DualLpPerceptron(sampling=way, **params).fit(X, y).n_iter_ for way in ways}
+    epochs = {
+        way: DualLpPerceptron(sampling=way, **params).fit(X, y).n_iter_ for way in ways
+    }
     print(f"epochs to a gap of 1e-2: {epochs}")
     assert epochs["curvature"] < 0.5 * epochs["uniform"]
 
@@ -341,7 +398,11 @@ def test_corollary_2_of_raj(p, kind, rng):
 def test_eq_13_and_lemma_3_of_raj(p, kind, rng):
     """The distance to theta* falls as 1 / t, and there are no mistakes after so many steps."""
     dual = Dual(*small(kind, rng), p)
-    n, alpha_2, top = dual.n, dual.n**2 * (dual.best @ dual.best), dual.top  # |alpha*|^2 in print
+    n, alpha_2, top = (
+        dual.n,
+        dual.n**2 * (dual.best @ dual.best),
+        dual.top,
+    )  # |alpha*|^2 in print
     printed = 2 * np.sqrt(2 / (p - 1)) * np.sqrt(top + 0.5 * alpha_2)
     derived = 2 * np.sqrt(2) / (p - 1) * np.sqrt(n**2 * (p - 1) * top + 0.5 * alpha_2)
     epochs, runs = int(np.ceil(derived / n)) + 5, 5
@@ -375,7 +436,10 @@ def test_the_listing_returns_a_worse_sequence_than_v(rng):
 def test_proposition_2_for_the_squared_hinge(p, rng):
     """gap >= D_psi(theta*, theta(alpha)) + sum of D_phi*(alpha_i, alpha*_i), the last of (19)."""
     X, y = overlapping(rng, n=30, d=5)
-    data, q = LinearAdapter(X, make_rows(y, 2, balanced=False), 2.0, norm=LpNorm(p)), p / (p - 1)
+    data, q = (
+        LinearAdapter(X, make_rows(y, 2, balanced=False), 2.0, norm=LpNorm(p)),
+        p / (p - 1),
+    )
     A, half = written_out(data, X, y), 0.5 * data.ridge
     (path,) = ascents(data, 2000, 1)
 
@@ -414,13 +478,19 @@ def test_the_linear_rates_of_appendix_c(fast, k, C, rng):
     def dual(v):
         alpha = v.coef.ravel()
         up, down = alpha > 0, alpha < 0
-        gain = alpha[up] @ intervals.low.ravel()[up] + alpha[down] @ intervals.high.ravel()[down]
+        gain = (
+            alpha[up] @ intervals.low.ravel()[up]
+            + alpha[down] @ intervals.high.ravel()[down]
+        )
         return gain - 0.5 * problem.norm(v) ** 2
 
     *_, last = rounds(RajBach(random_state=99), problem, int(40 / np.sqrt(mu)))
     best, star = dual(last.v), last.v.coef.ravel()
     paths = [
-        [dual(state.v) for state in rounds(RajBach(fast, random_state=seed), problem, 60)]
+        [
+            dual(state.v)
+            for state in rounds(RajBach(fast, random_state=seed), problem, 60)
+        ]
         for seed in range(10)
     ]
     gaps, t = best - np.mean(paths, axis=0), n * np.arange(1, 61)
@@ -438,7 +508,11 @@ def test_corollaries_c_1_and_c_2_are_false_as_printed():
     X = np.where(y == 1, 1.0, -1.0)[:, None] * np.eye(n)
     # lambda/2 |w|^2 + 1/n sum xi^2 / (2 gamma), divided by lambda, has C = 1 / (2 n gamma lambda)
     data = LinearAdapter(X, make_rows(y, 2, balanced=False), 1 / (2 * n * product))
-    curvature, mu, zero = data.layout().curvature[0], strong_convexity(data), data.zeros()
+    curvature, mu, zero = (
+        data.layout().curvature[0],
+        strong_convexity(data),
+        data.zeros(),
+    )
     best, left = 0.5 * n / curvature, []
     for seed in range(20):
         order = np.random.default_rng(seed).integers(n, size=steps)
@@ -451,7 +525,9 @@ def test_corollaries_c_1_and_c_2_are_false_as_printed():
     print(f"{np.mean(left, axis=0)} of the gap are left; promised: {printed}")
     assert np.min(left) >= 0.75
     assert max(printed) < 1e-6
-    np.testing.assert_allclose(np.mean(left, axis=0)[0], (1 - mu / n) ** steps, rtol=0.02)
+    np.testing.assert_allclose(
+        np.mean(left, axis=0)[0], (1 - mu / n) ** steps, rtol=0.02
+    )
 
 
 # Newton's method on the dual: its model, its pivoting, and the fits that it ends.
@@ -469,7 +545,9 @@ def test_a_step_never_makes_the_dual_smaller(p, C, rng):
         assert np.all(v.coef >= 0.0)
     assert np.all(np.diff(values) >= -1e-12 * values[-1])
     low = problem.margins(v)[v.coef > 0.0]
-    np.testing.assert_allclose(low, 1.0, atol=1e-7)  # complementary slackness: it converges
+    np.testing.assert_allclose(
+        low, 1.0, atol=1e-7
+    )  # complementary slackness: it converges
     assert problem.margins(v).min() > 1.0 - 1e-7
 
 
@@ -495,10 +573,19 @@ WAYS = [
 ]
 
 
-@pairwise(how={str(i): way for i, way in enumerate(WAYS)}, k=[2, 3], fit_intercept=[True, False])
+@pairwise(
+    how={str(i): way for i, way in enumerate(WAYS)},
+    k=[2, 3],
+    fit_intercept=[True, False],
+)
 def test_all_ways_find_the_best_margin(how, k, fit_intercept, rng):
     X, y = separable(rng, n=80, d=15, k=k)
-    params = {"tol": 1e-4, "random_state": 0, "max_iter": 50_000, "fit_intercept": fit_intercept}
+    params = {
+        "tol": 1e-4,
+        "random_state": 0,
+        "max_iter": 50_000,
+        "fit_intercept": fit_intercept,
+    }
     clf = certified(DualLpPerceptron(**params, **how), X, y)
     best = best_margin_of(clf, X, y)
     assert clf.margin_ <= best * (1 + 1e-6)
@@ -510,11 +597,17 @@ def test_all_ways_find_the_best_margin(how, k, fit_intercept, rng):
 def test_soft_margin_with_an_intercept_is_linear_svcs(C, rng):
     X, y = rng.standard_normal((120, 6)), np.arange(120) % 2
     peer = LinearSVC(C=C, intercept_scaling=2.0, tol=1e-12, max_iter=10**6).fit(X, y)
-    clf = DualLpPerceptron(C=C, intercept_scaling=2.0, tol=1e-9, max_iter=10**5, random_state=0)
+    clf = DualLpPerceptron(
+        C=C, intercept_scaling=2.0, tol=1e-9, max_iter=10**5, random_state=0
+    )
     clf.fit(X, y)
     # the decision values of LinearSVC are those of the objective, ours have margins of 1
-    scale = peer.coef_.ravel() @ clf.coef_.ravel() / (clf.coef_.ravel() @ clf.coef_.ravel())
-    np.testing.assert_allclose(clf.coef_ * scale, peer.coef_, atol=1e-4 * np.abs(peer.coef_).max())
+    scale = (
+        peer.coef_.ravel() @ clf.coef_.ravel() / (clf.coef_.ravel() @ clf.coef_.ravel())
+    )
+    np.testing.assert_allclose(
+        clf.coef_ * scale, peer.coef_, atol=1e-4 * np.abs(peer.coef_).max()
+    )
     np.testing.assert_allclose(clf.intercept_ * scale, peer.intercept_, atol=1e-3)
     assert check_certificate(clf, X, y)
 
@@ -524,21 +617,31 @@ def test_p_near_1_finds_the_l1_margin(rng):
     X, y = separable(rng, n=20, d=300)
     A, d = explicit_rows(X, y)[0], X.shape[1]
     best = 1 / linprog(np.ones(2 * d), A_ub=-np.c_[A, -A], b_ub=-np.ones(len(A))).fun
-    clf = certified(DualLpPerceptron(p=1.002, fit_intercept=False, random_state=0), X, y)
+    clf = certified(
+        DualLpPerceptron(p=1.002, fit_intercept=False, random_state=0), X, y
+    )
     size = np.abs(clf.coef_.ravel())
-    assert 0.99 * best <= (A @ clf.coef_.ravel()).min() / size.sum() <= best * (1 + 1e-9)
+    assert (
+        0.99 * best <= (A @ clf.coef_.ravel()).min() / size.sum() <= best * (1 + 1e-9)
+    )
     assert np.searchsorted(np.cumsum(np.sort(size)[::-1]), 0.99 * size.sum()) < len(A)
 
 
 @pytest.mark.parametrize("seed", [slow(s) for s in range(10)])
 def test_the_sparse_norm_separates_the_papers_data_within_100_epochs(seed):
     X, y, *_ = raj_bach(seed, sparse=True)
-    clf = DualLpPerceptron(p="sparse", stopping="separation", max_iter=100, random_state=seed)
+    clf = DualLpPerceptron(
+        p="sparse", stopping="separation", max_iter=100, random_state=seed
+    )
     assert fit(clf.set_params(fit_intercept=False), X, y).status_ == "separated"
 
 
 @pairwise(
-    k=[2, 3], C=[np.inf, 1.0], p=[1.5, "sparse"], fit_intercept=[True, False], sparse=[True, False]
+    k=[2, 3],
+    C=[np.inf, 1.0],
+    p=[1.5, "sparse"],
+    fit_intercept=[True, False],
+    sparse=[True, False],
 )
 def test_certificates_of_other_norms(k, C, p, fit_intercept, sparse, rng):
     X, y = separable(rng, k=k, d=8)
@@ -562,7 +665,9 @@ def test_fits_without_a_separator_say_so(cls, p, rng):
 @pytest.mark.parametrize("p", [2.0, "sparse"])
 def test_perceptrons_and_averages_of_mirror_descent_separate(p, rng):
     for cls, params in ((LpPerceptron, {}), (PrimalMirrorDescent, {"average": True})):
-        clf = fit(cls(p=p, stopping="separation", random_state=0, **params), *separable(rng))
+        clf = fit(
+            cls(p=p, stopping="separation", random_state=0, **params), *separable(rng)
+        )
         assert clf.status_ == "separated"
 
 
@@ -596,13 +701,18 @@ def test_the_pocket_holds_the_model_that_misclassifies_the_least_weight(weighted
     X, y = overlapping(rng, n=60, d=3)
     weights = 10.0 ** rng.uniform(-2.0, 2.0, 60) if weighted else None
     data = LinearAdapter(X, make_rows(y, 2, balanced=False, weights=weights))
-    sign, weight = np.where(y == 1, 1.0, -1.0), np.ones(60) if weights is None else weights
+    sign, weight = (
+        np.where(y == 1, 1.0, -1.0),
+        np.ones(60) if weights is None else weights,
+    )
 
     def wrong(vector):
         return weight[sign * (X @ vector.image) <= 0.0].sum()
 
     least, measured, before = np.inf, 0, None
-    for state in rounds(DualLpPerceptron(random_state=0, fit_intercept=False), data, 60):
+    for state in rounds(
+        DualLpPerceptron(random_state=0, fit_intercept=False), data, 60
+    ):
         if state.found is not before:  # the vector of this epoch was measured
             least, measured = min(least, wrong(state.found.last)), measured + 1
             np.testing.assert_allclose(wrong(state.found.model), least)

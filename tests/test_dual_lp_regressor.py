@@ -74,8 +74,13 @@ def test_proposition_1_on_intervals(accelerated, rng):
     best = shortest(X / problem.radius, low, high)
     for state in rounds(RajBach(accelerated=accelerated, random_state=0), problem, 40):
         alpha = state.v.coef
-        dual = (alpha * np.where(alpha > 0, low, high)).sum() - 0.5 * problem.norm(state.v) ** 2
-        assert 0.5 * ((state.v.image - best) ** 2).sum() <= 0.5 * best @ best - dual + 1e-10
+        dual = (alpha * np.where(alpha > 0, low, high)).sum() - 0.5 * problem.norm(
+            state.v
+        ) ** 2
+        assert (
+            0.5 * ((state.v.image - best) ** 2).sum()
+            <= 0.5 * best @ best - dual + 1e-10
+        )
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array, np.asfortranarray])
@@ -96,7 +101,11 @@ def test_interpolation_is_the_shortest_solution(form, accelerated, rng):
 def test_interpolation_of_several_outputs(constant, rng):
     """The intercept is a constant feature."""
     X, Y = regression(rng)[0], rng.standard_normal((15, 3))
-    params = {**EXACT, "fit_intercept": constant is not None, "intercept_scaling": constant or 1.0}
+    params = {
+        **EXACT,
+        "fit_intercept": constant is not None,
+        "intercept_scaling": constant or 1.0,
+    }
     reg = DualLpRegressor(**params).fit(X, Y)
     design = X if constant is None else np.c_[X, np.full(15, constant)]
     least = np.linalg.lstsq(design, Y)[0]
@@ -123,7 +132,9 @@ def test_the_tube_against_a_quadratic_program(epsilon, rng):
         low, high, bounds = y - epsilon, y + epsilon, None
     reg = DualLpRegressor(epsilon=epsilon or 0.0, **EXACT).fit(X, y, bounds=bounds)
     assert reg.status_ == "certified"
-    near = np.sqrt(2.0 * reg.tol) * reg.norm_  # for the gap, as squared norms are strongly convex
+    near = (
+        np.sqrt(2.0 * reg.tol) * reg.norm_
+    )  # for the gap, as squared norms are strongly convex
     np.testing.assert_allclose(reg.coef_, shortest(X, low, high), atol=near)
     for exact in (False, True):
         assert check_certificate(reg, X, y, bounds=bounds, exact=exact)
@@ -164,7 +175,11 @@ def test_the_soft_tube_against_ridge_and_linear_svr(C, rng):
     assert check_certificate(reg, X, y, weight, exact=True)
     reg = DualLpRegressor(C=C, epsilon=0.5, **EXACT).fit(X, y)
     svr = LinearSVR(
-        loss="squared_epsilon_insensitive", C=C, epsilon=0.5, fit_intercept=False, tol=1e-10
+        loss="squared_epsilon_insensitive",
+        C=C,
+        epsilon=0.5,
+        fit_intercept=False,
+        tol=1e-10,
     )
     with quiet():
         svr.fit(X, y)
@@ -195,7 +210,9 @@ def test_restarts_find_the_linear_rate_of_a_hard_tube(monkeypatch):
     """Few rows are active there: without restarts, the gap falls as 1 / t^2 at best."""
     monkeypatch.setattr("marginsvm.papers.dual_lp.Newton.is_due", lambda *_: False)
     X, y = regression(np.random.default_rng(0))
-    tube = DualLpRegressor(epsilon=1.0, fit_intercept=False, tol=1e-9, max_iter=300, random_state=0)
+    tube = DualLpRegressor(
+        epsilon=1.0, fit_intercept=False, tol=1e-9, max_iter=300, random_state=0
+    )
     assert fit(tube, X, y).status_ == "certified"
     assert fit(tube.set_params(restart=False), X, y).status_ == "max_iter"
 
@@ -213,8 +230,16 @@ def test_bounds_hold_where_a_predictor_is_known(seeds):
         signal = rng.integers(-2, 3, d).astype(float)
         unit, other = 2.0 ** rng.integers(-80, 80, 2)
         X, y = X * unit, X @ signal * unit * other
-        params = {"p": rng.choice([2.0, 1.5, 1.1]), "epsilon": rng.choice([0, 0.25 * unit * other])}
-        params |= {"fit_intercept": False, "max_iter": 300, "tol": 1e-9, "random_state": 0}
+        params = {
+            "p": rng.choice([2.0, 1.5, 1.1]),
+            "epsilon": rng.choice([0, 0.25 * unit * other]),
+        }
+        params |= {
+            "fit_intercept": False,
+            "max_iter": 300,
+            "tol": 1e-9,
+            "random_state": 0,
+        }
         reg = fit(DualLpRegressor(**params), X, y)
         assert reg.norm_bound_ <= np.linalg.norm(signal, reg.p) * other * (1 + 1e-15)
         assert reg.feasible_ is not False
@@ -230,7 +255,11 @@ def test_feasibility_agrees_with_a_linear_program(seeds):
     for seed in seeds:
         print("seed", seed)
         rng = np.random.default_rng(seed)
-        n, d, k = int(rng.integers(8, 30)), int(rng.integers(1, 6)), int(rng.integers(1, 3))
+        n, d, k = (
+            int(rng.integers(8, 30)),
+            int(rng.integers(1, 6)),
+            int(rng.integers(1, 3)),
+        )
         X, intercept = rng.standard_normal((n, d)), bool(rng.integers(2))
         Y = X @ rng.standard_normal((d, k)) + 0.5 * rng.standard_normal((n, k))
         epsilon = float(rng.choice([0.0, 0.2, 0.5, 1.0, 1.5]))
@@ -238,10 +267,17 @@ def test_feasibility_agrees_with_a_linear_program(seeds):
         rows = np.hstack([np.vstack([A, -A]), -np.ones((2 * n, 1))])
         violation = np.eye(A.shape[1] + 1)[-1]  # the last of the variables
         least = max(
-            linprog(violation, rows, np.append(y + epsilon, epsilon - y), bounds=(None, None)).fun
+            linprog(
+                violation,
+                rows,
+                np.append(y + epsilon, epsilon - y),
+                bounds=(None, None),
+            ).fun
             for y in Y.T
         )
-        reg = DualLpRegressor(epsilon=epsilon, fit_intercept=intercept, tol=1e-6, random_state=0)
+        reg = DualLpRegressor(
+            epsilon=epsilon, fit_intercept=intercept, tol=1e-6, random_state=0
+        )
         reg = fit(reg, X, Y)
         assert reg.feasible_ is not False or least > 0.0
         assert reg.feasible_ is False or least < 0.01
@@ -286,16 +322,22 @@ def test_what_just_fits_is_never_called_infeasible():
     """Two equal examples, half the distance of their targets being the radius, or next to it."""
     X, y = np.ones((2, 1)), np.array([0.0, 1.0])
     for epsilon in (0.499, 0.5, np.nextafter(0.5, 1.0)):
-        reg = DualLpRegressor(epsilon=epsilon, fit_intercept=False, random_state=0, max_iter=200)
+        reg = DualLpRegressor(
+            epsilon=epsilon, fit_intercept=False, random_state=0, max_iter=200
+        )
         assert (fit(reg, X, y).feasible_ is False) == (epsilon < 0.5)
 
 
 def nothing_fits_exactly(X, low, high, fit_intercept):
     """Farkas' lemma in rationals: weights with no combination, but a gain of 1."""
-    rows = [[Fraction(v) for v in x] + [Fraction(1)] * fit_intercept for x in X.tolist()]
+    rows = [
+        [Fraction(v) for v in x] + [Fraction(1)] * fit_intercept for x in X.tolist()
+    ]
     equations = [[*column, *(-v for v in column)] for column in zip(*rows, strict=True)]
     gain = [*low, *(-v for v in high)]
-    return has_solution([*equations, gain], [Fraction(0)] * len(equations) + [Fraction(1)])
+    return has_solution(
+        [*equations, gain], [Fraction(0)] * len(equations) + [Fraction(1)]
+    )
 
 
 @pytest.mark.parametrize("epsilon", [1.0, slow(0.1)])
@@ -304,11 +346,17 @@ def test_what_is_said_of_integers_is_true_and_confirmed(epsilon):
     proved = 0
     for seed in range(40):
         rng = np.random.default_rng(seed)
-        n, d, fit_intercept = rng.integers(2, 7), rng.integers(1, 4), bool(rng.integers(0, 2))
+        n, d, fit_intercept = (
+            rng.integers(2, 7),
+            rng.integers(1, 4),
+            bool(rng.integers(0, 2)),
+        )
         X, y = rng.integers(-3, 4, (n, d)) * 1.0, rng.integers(-3, 4, n) * epsilon
         params = {"epsilon": epsilon, "fit_intercept": fit_intercept, "max_iter": 200}
         reg = fit(DualLpRegressor(random_state=0, **params), X, y)
-        low, high = ([Fraction(v) + Fraction(e) for v in y] for e in (-epsilon, epsilon))
+        low, high = (
+            [Fraction(v) + Fraction(e) for v in y] for e in (-epsilon, epsilon)
+        )
         truth = not nothing_fits_exactly(X, low, high, fit_intercept)
         assert reg.feasible_ in (truth, None), seed
         proved += reg.feasible_ is False
@@ -329,7 +377,9 @@ def test_ends_say_whether_they_are_rounded():
     rng = np.random.default_rng(0)
     for value in rng.integers(-9, 10, 400) * 2.0 ** rng.integers(-60, 61, 400):
         for radius in (0.0, 1.0, 0.1, 2.0**-40 + 2.0**-90, 5e-324):
-            ends = Intervals(np.array([value]), np.array([np.inf])).moved(-radius, radius)
+            ends = Intervals(np.array([value]), np.array([np.inf])).moved(
+                -radius, radius
+            )
             exact = Fraction(value) - Fraction(radius)
             assert ends.low == float(exact)
             assert ends.rounded == (Fraction(ends.low[0]) != exact)
@@ -340,7 +390,9 @@ def test_ends_say_whether_they_are_rounded():
 
 def test_a_bound_short_of_a_proof_is_stated_as_such(rng):
     X, y = regression(rng, n=100, d=150, noise=1.0)
-    with pytest.warns(ConvergenceWarning, match="certificate_ has both bounds.*Increase max_iter"):
+    with pytest.warns(
+        ConvergenceWarning, match="certificate_ has both bounds.*Increase max_iter"
+    ):
         reg = DualLpRegressor(random_state=0, max_iter=5).fit(X, y)
     assert reg.status_ == "max_iter"
     assert reg.feasible_ is None
@@ -378,11 +430,16 @@ def test_false_claims_are_found(C, rng):
     assert not check_certificate(reg, X, y)
 
 
-@pytest.mark.parametrize(("unit", "dtype"), [(1e-100, float), (1e100, float), (1.0, np.float32)])
+@pytest.mark.parametrize(
+    ("unit", "dtype"), [(1e-100, float), (1e100, float), (1.0, np.float32)]
+)
 def test_units_and_types_do_not_matter(unit, dtype, rng):
     X, y = regression(rng)
     X = X.astype(dtype)
-    least, loose = np.linalg.lstsq(X.astype(float), y)[0], 1e-8 if dtype is float else 1e-5
+    least, loose = (
+        np.linalg.lstsq(X.astype(float), y)[0],
+        1e-8 if dtype is float else 1e-5,
+    )
     reg = DualLpRegressor(**{**EXACT, "tol": 1e-10 if dtype is float else 1e-6})
     reg.fit(X * dtype(unit), y / unit)
     np.testing.assert_allclose(reg.coef_ * unit * unit, least, atol=loose)
@@ -399,12 +456,24 @@ def test_the_history_is_of_the_best(rng, capsys):
     assert np.all(np.diff(history["norm_bound"]) >= 0)
     np.testing.assert_allclose(history["violation"][-1], reg.violation_, atol=1e-11)
     np.testing.assert_allclose(history["norm"][-1], reg.norm_, rtol=1e-13)
-    assert set(history) == {"n_iter", "n_passes", "seconds", "norm", "norm_bound", "violation"}
+    assert set(history) == {
+        "n_iter",
+        "n_passes",
+        "seconds",
+        "norm",
+        "norm_bound",
+        "violation",
+    }
 
 
 def test_a_zero_predictor_is_certified_at_once():
     reg = DualLpRegressor(epsilon=2.0).fit([[1.0], [2.0]], [1.0, -1.0])
-    assert (reg.status_, reg.feasible_, reg.norm_, reg.n_iter_) == ("certified", True, 0.0, 1)
+    assert (reg.status_, reg.feasible_, reg.norm_, reg.n_iter_) == (
+        "certified",
+        True,
+        0.0,
+        1,
+    )
     assert not np.any(reg.coef_)
 
 
@@ -441,7 +510,9 @@ def test_bad_bounds_are_refused(bounds, match):
 
 def test_pipelines_searches_and_routed_bounds(rng):
     X, y = regression(rng, n=60, d=5, noise=0.1)
-    model = make_pipeline(StandardScaler(), DualLpRegressor(random_state=0, epsilon=0.1))
+    model = make_pipeline(
+        StandardScaler(), DualLpRegressor(random_state=0, epsilon=0.1)
+    )
     search = GridSearchCV(model, {"duallpregressor__C": [0.1, 1.0]}).fit(X, y)
     assert search.score(X, y) > 0.9
     assert check_certificate(search, X, y)

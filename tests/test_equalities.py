@@ -41,23 +41,32 @@ def assert_same(a, b, *, rtol=1e-7, X=None):
     assert a.n_iter_ == b.n_iter_
     assert a.status_ == b.status_
     scale = abs(a.margin_bound_)
-    np.testing.assert_allclose(a.margin_bound_, b.margin_bound_, rtol=rtol, atol=rtol * scale)
+    np.testing.assert_allclose(
+        a.margin_bound_, b.margin_bound_, rtol=rtol, atol=rtol * scale
+    )
     np.testing.assert_allclose(a.margin_, b.margin_, rtol=rtol, atol=rtol * scale)
     if X is not None:
         Fa, Fb = a.decision_function(X), b.decision_function(X)
-        np.testing.assert_allclose(Fa, Fb, rtol=1e-6, atol=100 * rtol * np.abs(Fa).max())
+        np.testing.assert_allclose(
+            Fa, Fb, rtol=1e-6, atol=100 * rtol * np.abs(Fa).max()
+        )
 
 
 def assert_same_optimum(a, b):
     """Bounds that agree; predictors as close as certified gaps say (strong convexity)."""
-    assert max(a.margin_, b.margin_) <= min(a.margin_bound_, b.margin_bound_) * (1 + 1e-9)
+    assert max(a.margin_, b.margin_) <= min(a.margin_bound_, b.margin_bound_) * (
+        1 + 1e-9
+    )
     if a.status_ == b.status_ == "certified" and hasattr(a, "coef_"):
         apart = np.sqrt(2 * max(a.gap_, b.gap_)) / min(a.margin_, b.margin_)
         assert np.linalg.norm(a.coef_ - b.coef_) <= 2 * apart
 
 
 @pairwise(
-    cls=some_slow(BY_ROUNDS), k=[2, slow(4)], C=[np.inf, 1.0], fit_intercept=[True, slow(False)]
+    cls=some_slow(BY_ROUNDS),
+    k=[2, slow(4)],
+    C=[np.inf, 1.0],
+    fit_intercept=[True, slow(False)],
 )
 def test_containers(cls, k, C, fit_intercept, rng, tmp_path):
     X, y = separable(rng, n=64, k=k)
@@ -66,7 +75,13 @@ def test_containers(cls, k, C, fit_intercept, rng, tmp_path):
     dense = fit(estimator, X, y)
     joblib.dump(X, tmp_path / "X")
     mapped = joblib.load(tmp_path / "X", mmap_mode="r")
-    for same in (np.asfortranarray(X), sp.csr_matrix(X), sp.csr_array(X), sp.coo_array(X), mapped):
+    for same in (
+        np.asfortranarray(X),
+        sp.csr_matrix(X),
+        sp.csr_array(X),
+        sp.coo_array(X),
+        mapped,
+    ):
         again = fit(make(cls, **estimator.get_params()), same, y)
         assert_same(dense, again, X=X)
 
@@ -84,9 +99,16 @@ def test_linear_kernels(cls, normalize, k, C, fit_intercept, rng):
     K = X @ X.T
     if normalize and "normalize" in parameters(cls):
         K = K / np.sqrt(np.outer(np.diagonal(K), np.diagonal(K)))
-        if fit_intercept:  # the constant is the largest norm, which is 1 where K is all there is
+        if (
+            fit_intercept
+        ):  # the constant is the largest norm, which is 1 where K is all there is
             X = X / np.linalg.norm(X, axis=1)[:, None]
-    params = {"max_iter": 25, "C": C, "fit_intercept": fit_intercept, "normalize": normalize}
+    params = {
+        "max_iter": 25,
+        "C": C,
+        "fit_intercept": fit_intercept,
+        "normalize": normalize,
+    }
     linear = fit(make(cls, **params), X, y)
     precomputed = fit(make(cls, kernel="precomputed", **params), K, y)
     called = fit(make(cls, kernel=lambda A, B: A @ B.T, **params), X, y)
@@ -103,10 +125,14 @@ def test_linear_kernels(cls, normalize, k, C, fit_intercept, rng):
 def test_float32_stays_close(cls, rng):
     X, y = separable(rng)
     X = X.astype(np.float32)
-    single, double = (fit(make(cls, max_iter=50), Z, y) for Z in (X, X.astype(np.float64)))
+    single, double = (
+        fit(make(cls, max_iter=50), Z, y) for Z in (X, X.astype(np.float64))
+    )
     atol = 1e-3 * double.margin_bound_
     np.testing.assert_allclose(single.margin_, double.margin_, rtol=0, atol=atol)
-    np.testing.assert_allclose(single.margin_bound_, double.margin_bound_, rtol=0, atol=atol)
+    np.testing.assert_allclose(
+        single.margin_bound_, double.margin_bound_, rtol=0, atol=atol
+    )
 
 
 @pytest.mark.parametrize("C", [np.inf, slow(1.0)])
@@ -118,11 +144,16 @@ def test_weighted_examples_are_copies_in_any_order(cls, C, rng):
     weight, order = rng.integers(0, 4, len(y)), rng.permutation(len(y))
     weight[:3] = 1
     # the bounds of random fits agree after many rounds
-    max_iter, ends = (3000, assert_same_optimum) if draws(cls) else (30, partial(assert_same, X=X))
+    max_iter, ends = (
+        (3000, assert_same_optimum) if draws(cls) else (30, partial(assert_same, X=X))
+    )
     estimator = make(cls, max_iter=max_iter, C=C)
     weighted = fit(clone(estimator), X, y, weight)
     ends(weighted, fit(clone(estimator), X[order], y[order], weight[order]))
-    ends(weighted, fit(clone(estimator), np.repeat(X, weight, axis=0), np.repeat(y, weight)))
+    ends(
+        weighted,
+        fit(clone(estimator), np.repeat(X, weight, axis=0), np.repeat(y, weight)),
+    )
 
 
 @pairwise(cls=some_slow(WITH_KERNELS), form=[np.asarray, sp.csr_array])
@@ -141,7 +172,9 @@ def test_scale_rotation_and_shift(cls, rng):
     X, y = separable(rng)
     Q = np.linalg.qr(rng.standard_normal((X.shape[1], X.shape[1])))[0]
     a = fit(make(cls, max_iter=30, normalize=False), X, y)
-    shift = 0.0 if "intercept_scaling" in parameters(cls) else 5e3  # a penalised intercept minds
+    shift = (
+        0.0 if "intercept_scaling" in parameters(cls) else 5e3
+    )  # a penalised intercept minds
     scaled = make(cls, intercept_scaling=1e3, max_iter=30, normalize=False)
     b = fit(scaled, 1e3 * X @ Q + shift, y)
     assert a.n_iter_ == b.n_iter_
@@ -165,9 +198,13 @@ def test_stop_and_resume(cls, kernel, rng):
     np.testing.assert_allclose(parts.margin_bound_, whole.margin_bound_, **close)
     # steps then end elsewhere, as far apart as predictors whose bounds agree to 1e-12 may be: 1e-6
     scores = close if kernel == "linear" else {"rtol": 0.0, "atol": 1e-9}
-    np.testing.assert_allclose(parts.decision_function(X), whole.decision_function(X), **scores)
+    np.testing.assert_allclose(
+        parts.decision_function(X), whole.decision_function(X), **scores
+    )
     for column in ("n_iter", "n_passes", "margin", "margin_bound"):
-        np.testing.assert_allclose(parts.history_[column], whole.history_[column], **close)
+        np.testing.assert_allclose(
+            parts.history_[column], whole.history_[column], **close
+        )
 
 
 @each_and_toy
@@ -194,7 +231,11 @@ def assert_refused_or_true(estimator, X, y):
         fit(estimator, X, y)
     except ValueError as error:
         message = str(error)
-    assert "continues the previous fit" in message if message else confirmed(estimator, X, y)
+    assert (
+        "continues the previous fit" in message
+        if message
+        else confirmed(estimator, X, y)
+    )
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
@@ -202,7 +243,9 @@ def assert_refused_or_true(estimator, X, y):
 def test_going_on_with_a_finished_fit(cls, kernel, rng):
     """Nothing more to do; other data of that shape is refused, or what is claimed holds for it."""
     X, y = separable(rng)
-    estimator = fit(make(cls, kernel=kernel, tol=0.1, max_iter=400, warm_start=True), X, y)
+    estimator = fit(
+        make(cls, kernel=kernel, tol=0.1, max_iter=400, warm_start=True), X, y
+    )
     before = copy(estimator)
     fit(estimator, X, y)
     assert estimator.status_ == before.status_
@@ -215,13 +258,22 @@ def test_going_on_with_a_finished_fit(cls, kernel, rng):
     with pytest.raises(ValueError, match="warm_start"):
         fit(estimator.set_params(max_iter=409), X[:20], y[:20])
     # where only an example without weight has moved
-    params = {"fit_intercept": False, "kernel": kernel, "max_iter": 50, "warm_start": True}
+    params = {
+        "fit_intercept": False,
+        "kernel": kernel,
+        "max_iter": 50,
+        "warm_start": True,
+    }
     estimator = fit(make(cls, **params), X, y)
     X[estimator.certificate_.weights.toarray().ravel().argmin()] *= -0.5
     assert_refused_or_true(estimator, X, y)
 
 
-@pairwise(cls=some_slow(WITH_THE_TOY), kernel=[slow("linear"), "rbf"], stopped_at=[1, slow(200)])
+@pairwise(
+    cls=some_slow(WITH_THE_TOY),
+    kernel=[slow("linear"), "rbf"],
+    stopped_at=[1, slow(200)],
+)
 def test_another_problem_is_a_fit_of_its_own(cls, kernel, stopped_at, rng):
     """No bound of the old one is claimed: from a hard margin to soft ones, with other weights."""
     X, y = separable(rng, k=3)
@@ -229,7 +281,10 @@ def test_another_problem_is_a_fit_of_its_own(cls, kernel, stopped_at, rng):
     fit(clf, X, y).set_params(max_iter=200)
     changes = [{"C": C} for C in (10.0, np.inf) if "C" in parameters(cls)]
     changes += [{"class_weight": weight} for weight in ({1: 0.1}, None)]
-    for change, weight in [*((change, None) for change in changes), ({}, 1.0 + (y == 2))]:
+    for change, weight in [
+        *((change, None) for change in changes),
+        ({}, 1.0 + (y == 2)),
+    ]:
         fit(clf.set_params(**change), X, y, weight)
         anew = fit(clone(clf).set_params(warm_start=False), X, y, weight)
         confirmed(clf, X, y, weight)
@@ -238,7 +293,9 @@ def test_another_problem_is_a_fit_of_its_own(cls, kernel, stopped_at, rng):
             continue
         assert_same(clf, anew, rtol=1e-12)
         for column in ("n_iter", "n_passes", "margin", "margin_bound"):
-            np.testing.assert_allclose(clf.history_[column], anew.history_[column], rtol=1e-9)
+            np.testing.assert_allclose(
+                clf.history_[column], anew.history_[column], rtol=1e-9
+            )
     with pytest.raises(ValueError, match="another shape"):
         fit(clf.set_params(tol=1e-3), X[1:], y[1:])
 
@@ -255,7 +312,9 @@ EXACT = {
     "squared tube": MaxMarginRegressor(C=0.5, loss=SQUARED),
     "share": MaxMarginRegressor(C=0.5, nu=0.4),
     "hull": MaxMarginOutlierDetector(nu=None),
-    "one class": MaxMarginOutlierDetector(nu=0.23),  # no whole number of examples: one offset
+    "one class": MaxMarginOutlierDetector(
+        nu=0.23
+    ),  # no whole number of examples: one offset
 }
 
 
@@ -304,13 +363,20 @@ def test_forms_of_the_same_data(name, kernel, fit_intercept, rng):
         "fortran": (kernel, np.asfortranarray(X)),
         "float32": (kernel, X.astype(np.float32)),
         "precomputed": ("precomputed", K),
-        "callable": (lambda A, B: A @ B.T if kernel == "linear" else rbf_kernel(A, B, 0.2), X),
+        "callable": (
+            lambda A, B: A @ B.T if kernel == "linear" else rbf_kernel(A, B, 0.2),
+            X,
+        ),
     }
     for form, (given_kernel, Z) in forms.items():
         other = certified(given(name, **params | {"kernel": given_kernel}), Z, y)
         assert value(other) == pytest.approx(value(dense), rel=3e-6), form
-        assert getattr(other, "nu_", 1) == pytest.approx(getattr(dense, "nu_", 1), rel=1e-2), form
-        np.testing.assert_allclose(scores(other, Z), scores(dense, X), atol=2e-2, err_msg=form)
+        assert getattr(other, "nu_", 1) == pytest.approx(
+            getattr(dense, "nu_", 1), rel=1e-2
+        ), form
+        np.testing.assert_allclose(
+            scores(other, Z), scores(dense, X), atol=2e-2, err_msg=form
+        )
     if is_classifier(dense) and kernel == "linear":
         for Z in (X, sp.csr_array(X), X.astype(np.float32)):
             blocks = [(Z[:25], y[:25]), (Z[25:], y[25:])]
@@ -354,7 +420,9 @@ def test_going_on(name, kernel, rng):
     params = {"kernel": kernel, "gamma": 0.3}
     model = fit(given(name, warm_start=True, max_iter=1, **params), X, y)
     price = "nu" if getattr(model, "nu", None) else "C"
-    changes = [{price: 0.6}, {price: 0.3}] if not name.startswith(("hard", "hull")) else []
+    changes = (
+        [{price: 0.6}, {price: 0.3}] if not name.startswith(("hard", "hull")) else []
+    )
     changes += [{"loss": "squared_hinge"}] * name.startswith("hinge")
     for change in [{"max_iter": 200}, *changes]:
         model = certified(pickle.loads(pickle.dumps(model)).set_params(**change), X, y)
@@ -377,7 +445,9 @@ def test_false_claims_are_refused(name, exact, rng):
         refused(model, words, X, y, weight, exact=exact, **false)
     q = model.certificate_.weights.toarray()
     q[np.argmax(np.abs(q).sum(axis=1))] *= 3.0  # off balance, or above its cap
-    refused(model, "", X, y, weight, exact=exact, weights=sp.csr_array(q / np.abs(q).sum()))
+    refused(
+        model, "", X, y, weight, exact=exact, weights=sp.csr_array(q / np.abs(q).sum())
+    )
     for price in ("C", "nu"):
         at = getattr(model, price, None)
         if at is not None and np.isfinite(at):

@@ -106,7 +106,9 @@ def test_weights_proved_by_error_bounds_exist(seed):
     q += 10.0 ** -int(rng.integers(5, 18))
     A[:, -1] = -(A[:, :-1] @ q[:-1]) / q[-1]
     if exact.solution_is_near(A, q):
-        assert has_solution(fractions(np.vstack([A, np.ones(5)])), fractions([[0, 0, 0, 1]])[0])
+        assert has_solution(
+            fractions(np.vstack([A, np.ones(5)])), fractions([[0, 0, 0, 1]])[0]
+        )
 
 
 def test_an_error_of_the_numbers_is_allowed_for():
@@ -127,7 +129,10 @@ def test_farkas_alternative(seed):
     assert (v is None) == has_solution(fractions(M.T), fractions([b])[0])
     if v is None:
         total = M.T.astype(object) @ q
-        k = next((Fraction(t, int(x)) for t, x in zip(total, b, strict=True) if x), Fraction(1))
+        k = next(
+            (Fraction(t, int(x)) for t, x in zip(total, b, strict=True) if x),
+            Fraction(1),
+        )
         assert k > 0
         assert list(total) == [k * int(x) for x in b]
         assert min(q) >= 0
@@ -163,11 +168,16 @@ def test_classes_that_overlap(k, intercept, form):
     proved = 0
     for seed in range(12):
         rng = np.random.default_rng(seed)
-        X, y = rng.integers(-2, 3, (9, 2)).astype(float) + 2.0**30 * (seed % 2), np.arange(9) % k
+        X, y = (
+            rng.integers(-2, 3, (9, 2)).astype(float) + 2.0**30 * (seed % 2),
+            np.arange(9) % k,
+        )
         example, other = np.nonzero(np.arange(k) != y[:, None])
         S = np.eye(k)[y[example]] - np.eye(k)[other]
         S = S[:, :1] if k == 2 else S
-        x = np.column_stack([X[example] - 2.0**30 * (seed % 2 * intercept), np.ones(len(S))])
+        x = np.column_stack(
+            [X[example] - 2.0**30 * (seed % 2 * intercept), np.ones(len(S))]
+        )
         x = x if intercept else x[:, :2]
         A = np.einsum("rk,rd->rkd", S[:, : k - 1], x).reshape(len(S), -1)
         M = np.vstack([A.T / abs(A).max(), np.ones(len(A))])
@@ -182,11 +192,17 @@ def test_classes_that_overlap(k, intercept, form):
 def test_intervals_that_nothing_fits_and_that_something_fits(rng):
     """Values at 0, 1 and 2: at most 1.5, at least 0, at most 1.5; or with ends moved by 2.5."""
     X, S = np.array([[0.0], [1.0], [2.0]]), np.array([[-1.0], [1.0], [-1.0]])
-    q, gains = np.array([1.0, 2.0, 1.0]), np.array([-1.5, 0.0, -1.5])  # -f(0) >= -1.5 and so on
+    q, gains = (
+        np.array([1.0, 2.0, 1.0]),
+        np.array([-1.5, 0.0, -1.5]),
+    )  # -f(0) >= -1.5 and so on
     assert not nothing_fits(X, S, q, intercept=True, gains=gains)
     assert nothing_fits(X, S, q, intercept=True, gains=gains + 2.5)
     for _ in range(20):
-        X, S = rng.integers(-3, 4, (6, 2)).astype(float), rng.choice([-1.0, 1.0], (6, 1))
+        X, S = (
+            rng.integers(-3, 4, (6, 2)).astype(float),
+            rng.choice([-1.0, 1.0], (6, 1)),
+        )
         gains = S[:, 0] * (X @ rng.integers(-2, 3, 2) + 1.0)
         assert not nothing_fits(X, S, rng.random(6), intercept=True, gains=gains)
 

@@ -71,7 +71,9 @@ def test_the_same_bits_beside_other_fits(backend, rng):
     cases = list(everything(rng))
     jobs = [joblib.delayed(bits)(*case) for case in cases]
     with quiet():
-        warnings.filterwarnings("ignore", "This process", DeprecationWarning)  # of forks
+        warnings.filterwarnings(
+            "ignore", "This process", DeprecationWarning
+        )  # of forks
         alone = [bits(*case) for case in cases]
         together = joblib.Parallel(n_jobs=2, backend=backend)(jobs)
     for case, expected, found in zip(cases, alone, together, strict=True):
@@ -93,7 +95,9 @@ def test_a_handler_that_does_not_raise_is_called_and_the_fit_goes_on(rng):
         interrupt()
         return A @ B.T
 
-    estimator = make(MomentumMarginClassifier, C=1.0, kernel=kernel, max_iter=5, **ENDLESS)
+    estimator = make(
+        MomentumMarginClassifier, C=1.0, kernel=kernel, max_iter=5, **ENDLESS
+    )
     before = signal.signal(signal.SIGINT, handler)
     try:
         fit(estimator, X, y)
@@ -228,7 +232,9 @@ WITHOUT_NUMBA = """
 @pytest.mark.slow
 def test_all_estimators_fit_without_numba(tmp_path):
     """Also where it cannot be imported by this Python; they say so once, and are slower."""
-    (tmp_path / "numba.py").write_text("raise ImportError('not for this version of Python')")
+    (tmp_path / "numba.py").write_text(
+        "raise ImportError('not for this version of Python')"
+    )
     package, tests = Path(marginsvm.__file__).parents[1], Path(__file__).parent
     path = os.pathsep.join(map(str, (tmp_path, package, tests, tests.parent / "docs")))
     assert printed(WITHOUT_NUMBA, PYTHONPATH=path) == ["1", "True"]
@@ -260,7 +266,9 @@ def test_processes_share_the_cache(tmp_path):
 @pytest.mark.parametrize("writable_home", [True, False])
 def test_a_read_only_installation(writable_home, name, tmp_path):
     """numba falls back to the user's cache; where that cannot be either, there is none."""
-    refusing = ["InTreeCacheLocator"] + ([] if writable_home else ["UserWideCacheLocator"])
+    refusing = ["InTreeCacheLocator"] + (
+        [] if writable_home else ["UserWideCacheLocator"]
+    )
     code = f"""
         import numba.core.caching as caching
         def refuse(self): raise OSError("read-only")
@@ -271,7 +279,9 @@ def test_a_read_only_installation(writable_home, name, tmp_path):
         X, y = sp.eye_array(n, format="csr"), np.arange(n) % 2
         print({name}().fit(X, y).status_)
     """
-    assert printed(code, HOME=str(tmp_path), XDG_CACHE_HOME=str(tmp_path)) == ["certified"]
+    assert printed(code, HOME=str(tmp_path), XDG_CACHE_HOME=str(tmp_path)) == [
+        "certified"
+    ]
     assert bool(list(tmp_path.rglob("*.nbc"))) == writable_home
 
 
@@ -280,7 +290,9 @@ def test_private_option_of_numba_still_means_the_same():
     pytest.importorskip("numba")
     assert loops._accelerate.targetoptions["_nrt"] is False
     data = LinearAdapter(np.eye(2), make_rows(np.arange(2), 2, balanced=False))
-    loops.ascend(data, np.arange(2), data.zeros())  # compiles, so numba knows the option
+    loops.ascend(
+        data, np.arange(2), data.zeros()
+    )  # compiles, so numba knows the option
 
 
 @pytest.mark.parametrize("cls", [DualLpPerceptron, LpPerceptron, PrimalMirrorDescent])

@@ -7,7 +7,15 @@ import pytest
 import scipy.sparse as sp
 from helpers.battery import slow, some_slow
 from helpers.claiming import claim
-from helpers.estimators import BY_PASSES, ESTIMATORS, IN_MEMORY, fit, make, same_fit, separable
+from helpers.estimators import (
+    BY_PASSES,
+    ESTIMATORS,
+    IN_MEMORY,
+    fit,
+    make,
+    same_fit,
+    separable,
+)
 from helpers.pairwise import pairwise
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
@@ -74,7 +82,9 @@ VARIANTS = {
     fit_intercept=[True, False],
     weighted=[False, True],
 )
-def test_blocks_give_the_fit_of_memory(estimator, form, sizes, k, where, fit_intercept, weighted):
+def test_blocks_give_the_fit_of_memory(
+    estimator, form, sizes, k, where, fit_intercept, weighted
+):
     rng = np.random.default_rng(0)
     X, y = examples(rng, k, where)
     X, weight = form(X), rng.integers(0, 4, 60).astype(float) if weighted else None
@@ -86,7 +96,10 @@ def test_blocks_give_the_fit_of_memory(estimator, form, sizes, k, where, fit_int
     memory = clone(estimator).fit(X, y, sample_weight=weight)
     source = cut(X, y, sizes, weight)
     blocks = estimator.fit_blocks(source)
-    by_blocks, at_once = check_certificate(blocks, source), check_certificate(blocks, X, y, weight)
+    by_blocks, at_once = (
+        check_certificate(blocks, source),
+        check_certificate(blocks, X, y, weight),
+    )
     assert by_blocks
     assert check_certificate(blocks, source, exact=True)
     assert_allclose(by_blocks.margin_bound, at_once.margin_bound, rtol=1e-12)
@@ -117,7 +130,9 @@ def test_blocks_give_the_fit_of_memory(estimator, form, sizes, k, where, fit_int
 )
 def test_targets_in_blocks(outputs, params, weighted, sparse, rng):
     X = rng.standard_normal((150, 4)) + 5.0
-    Y = X @ rng.standard_normal((4, outputs or 1)) + 0.3 * rng.standard_normal((150, outputs or 1))
+    Y = X @ rng.standard_normal((4, outputs or 1)) + 0.3 * rng.standard_normal(
+        (150, outputs or 1)
+    )
     y = Y[:, 0] if outputs is None else Y
     weight = rng.integers(0, 3, 150).astype(float) if weighted else None
     X = sp.csr_array(X) if sparse else X
@@ -189,12 +204,16 @@ def bad_sources():
     ]
 
 
-@pytest.mark.parametrize(("source", "text"), bad_sources(), ids=lambda value: str(value)[:12])
+@pytest.mark.parametrize(
+    ("source", "text"), bad_sources(), ids=lambda value: str(value)[:12]
+)
 def test_bad_sources(source, text):
     clf = MomentumMarginClassifier()
     with pytest.raises((ValueError, TypeError), match=text):
         clf.fit_blocks(source)
-    assert [name for name in vars(clf) if name.endswith("_") and not name.startswith("_")] == []
+    assert [
+        name for name in vars(clf) if name.endswith("_") and not name.startswith("_")
+    ] == []
 
 
 @pytest.mark.parametrize("cls", IN_MEMORY)
@@ -219,7 +238,9 @@ def test_passes_are_few(C, most, spread):
     source = Counted(cut(X, y, [1500, 500, 2000]))
     blocks = MaxMarginClassifier(C=C).fit_blocks(source)
     assert blocks.status_ == "certified"
-    assert blocks.margin_ == pytest.approx(MaxMarginClassifier(C=C).fit(X, y).margin_, rel=2e-6)
+    assert blocks.margin_ == pytest.approx(
+        MaxMarginClassifier(C=C).fit(X, y).margin_, rel=2e-6
+    )
     assert source.passes <= most
 
 
@@ -236,7 +257,9 @@ def test_a_round_is_one_pass(cls, k):
 
 
 @pairwise(cls=some_slow(ESTIMATORS), kind=[np.uint8, slow(np.int32), np.float16])
-def test_memory_maps_of_other_numbers_are_not_copied_whole(cls, kind, rng, tmp_path, monkeypatch):
+def test_memory_maps_of_other_numbers_are_not_copied_whole(
+    cls, kind, rng, tmp_path, monkeypatch
+):
     """They are converted a few rows at a time, where the algorithm can read blocks."""
     monkeypatch.setattr(inputs, "CONVERTED_BYTES", 8 * 5 * 7)  # seven rows
     X, y = separable(rng)
@@ -270,13 +293,22 @@ def test_a_large_memory_map_of_bytes_is_read_in_blocks(rng, tmp_path, monkeypatc
 def test_labels_and_weights_of_memory_maps_may_be_as_elsewhere(form, rng, tmp_path):
     X, y = separable(rng)
     np.save(tmp_path / "X.npy", np.round(20.0 * (X - X.min())).astype(np.uint8))
-    X, weight = np.load(tmp_path / "X.npy", mmap_mode="r"), 2.0 if form == "one weight" else None
-    y = {"list": y.tolist(), "column": y[:, None], "text": np.where(y, "a", "b")}.get(form, y)
-    mapped_fit, whole = (MaxMarginClassifier().fit(A, y, weight) for A in (X, np.array(X)))
+    X, weight = (
+        np.load(tmp_path / "X.npy", mmap_mode="r"),
+        2.0 if form == "one weight" else None,
+    )
+    y = {"list": y.tolist(), "column": y[:, None], "text": np.where(y, "a", "b")}.get(
+        form, y
+    )
+    mapped_fit, whole = (
+        MaxMarginClassifier().fit(A, y, weight) for A in (X, np.array(X))
+    )
     assert_allclose(mapped_fit.margin_, whole.margin_, rtol=1e-6)
     assert_array_equal(mapped_fit.classes_, whole.classes_)
     for wrong in (y[:10], None):
-        with pytest.raises(ValueError, match=r"inconsistent numbers|requires y to be passed"):
+        with pytest.raises(
+            ValueError, match=r"inconsistent numbers|requires y to be passed"
+        ):
             MaxMarginClassifier().fit(X, wrong)
 
 

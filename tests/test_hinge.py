@@ -51,17 +51,25 @@ def data(seed, n=40, d=3, shift=0.7, kind="plain"):
 
 def objectives(model, X, y, weight=None):
     """P of a model of ours or of scikit-learn, with its own and with the best intercept."""
-    weight, own = np.ones(len(y)) if weight is None else weight, np.ravel(model.intercept_)[0]
+    weight, own = (
+        np.ones(len(y)) if weight is None else weight,
+        np.ravel(model.intercept_)[0],
+    )
     scores = model.decision_function(X) - own
     if hasattr(model, "coef_"):
         square = np.sum(model.coef_**2)
     else:
         square = model.dual_coef_[0] @ scores[model.support_]
-    slack = [weight @ np.maximum(0.0, 1.0 - y * (scores + b)) for b in [own, *(y - scores)]]
+    slack = [
+        weight @ np.maximum(0.0, 1.0 - y * (scores + b)) for b in [own, *(y - scores)]
+    ]
     return 0.5 * square + model.C * slack[0], 0.5 * square + model.C * min(slack)
 
 
-CASES = {kind: ({"kind": kind}, {}) for kind in ("duplicates", "dependent columns", "weights")}
+CASES = {
+    kind: ({"kind": kind}, {})
+    for kind in ("duplicates", "dependent columns", "weights")
+}
 CASES |= {
     "plain": ({}, {}),
     "long": ({"n": 90, "d": 400}, {}),
@@ -78,7 +86,9 @@ def test_it_is_the_problem_of_svc(seed, case, C):
     (X, y, weight), params = data(seed, **kind), {"kernel": "linear", "C": C, **params}
     clf = certified(hinge(tol=5e-7, **params), X, y, weight)
     if "fit_intercept" in params:
-        peer = LinearSVC(loss="hinge", C=C, fit_intercept=False, tol=1e-9, max_iter=10**5)
+        peer = LinearSVC(
+            loss="hinge", C=C, fit_intercept=False, tol=1e-9, max_iter=10**5
+        )
         best, _ = objectives(fit(peer, X, y), X, y)
         assert clf.intercept_[0] == 0.0
     else:  # libsvm's own intercept costs 5e-4 at C = 1e4
@@ -92,9 +102,13 @@ def test_it_is_the_problem_of_svc(seed, case, C):
     shares = np.abs(clf.dual_coef_[0]) / caps
     assert 0.0 < shares.max() <= 1.0 + 1e-5  # up to the gap
     if "kernel" in case[1] and C <= 10.0:
-        assert np.allclose(clf.decision_function(X), peer.decision_function(X), atol=5e-3)
+        assert np.allclose(
+            clf.decision_function(X), peer.decision_function(X), atol=5e-3
+        )
     elif C <= 10.0:
-        assert np.allclose(clf.dual_coef_ @ X[clf.support_], clf.coef_, rtol=0, atol=2e-3)
+        assert np.allclose(
+            clf.dual_coef_ @ X[clf.support_], clf.coef_, rtol=0, atol=2e-3
+        )
 
 
 @over_seeds(8)
@@ -107,7 +121,9 @@ def test_bounds_hold_in_all_rounds(seed):
         clf = fit(hinge(C, max_iter=rounds), X, y, weight)
         own, _ = objectives(clf, X, y, weight)
         assert clf.margin_ <= (1 + 1e-9) / np.sqrt(2.0 * own)
-        assert clf.margin_bound_ >= (1 - 1e-9) / np.sqrt(2.0 * best)  # libsvm may be above it
+        assert clf.margin_bound_ >= (1 - 1e-9) / np.sqrt(
+            2.0 * best
+        )  # libsvm may be above it
         for exact in (False, True):
             confirmed(clf, X, y, weight, exact=exact)
 
@@ -167,7 +183,9 @@ def test_working_sets_of_a_kernel(intercept):
     assert np.abs(clf.dual_coef_[0] / weight[clf.support_]).max() <= 0.5 * (1 + 1e-5)
     if intercept:
         peer = SVC(**params, tol=1e-9).fit(X, y, weight)
-        assert np.allclose(clf.decision_function(X), peer.decision_function(X), atol=1e-3)
+        assert np.allclose(
+            clf.decision_function(X), peer.decision_function(X), atol=1e-3
+        )
 
 
 @over_seeds(5)
@@ -222,7 +240,12 @@ def test_certified_fits(loss, C, kernel, fit_intercept, kind, k, rng):
         X[300:600] = X[:300]
     X = X.astype(np.float32) if kind == "float32" else X
     weight = rng.uniform(0.2, 3.0, len(y)) if kind == "weights" else None
-    params = {"C": C, "loss": loss, "fit_intercept": fit_intercept, "tol": 1e-4 if k == 2 else 1e-3}
+    params = {
+        "C": C,
+        "loss": loss,
+        "fit_intercept": fit_intercept,
+        "tol": 1e-4 if k == 2 else 1e-3,
+    }
     params["kernel"] = rbf_kernel if kernel == "callable" else kernel
     data = rbf_kernel(X) if kernel == "precomputed" else X
     rounded = kind == "float32" or (k > 2 and kernel == "poly")  # whose values are
@@ -291,7 +314,15 @@ def what_float32_has_rounded():
 
 
 @hard(k=[2], loss=LOSSES, gamma=[1e-8], kernel=["rbf"], C=[1e3], tol=[1e-5])
-@hard(k=[2, 5], loss=LOSSES, gamma=[1e-10], kernel=["rbf"], C=[1e3], tol=[1e-5], quick=False)
+@hard(
+    k=[2, 5],
+    loss=LOSSES,
+    gamma=[1e-10],
+    kernel=["rbf"],
+    C=[1e3],
+    tol=[1e-5],
+    quick=False,
+)
 def values_that_are_1_in_float32(k):
     """But for rounding: some have no best weights, and rounds that diverge end elsewhere."""
     rng = np.random.default_rng(0)
@@ -336,7 +367,10 @@ def best_mean(X, y, caps, balanced):
     ones = np.column_stack([np.ones(len(B)), B[:, :-1] if balanced else B[:, :0]])
     of_example = np.repeat(np.eye(len(y)), y.max(), axis=0)
     mass = np.eye(1, ones.shape[1])[0]  # 1, and 0 of each balance
-    conditions = LinearConstraint(ones.T, mass, mass), LinearConstraint(of_example.T, 0.0, caps)
+    conditions = (
+        LinearConstraint(ones.T, mass, mass),
+        LinearConstraint(of_example.T, 0.0, caps),
+    )
 
     def objective(q):
         return 0.5 * np.sum((q @ A) ** 2), A @ (q @ A)
@@ -344,7 +378,14 @@ def best_mean(X, y, caps, balanced):
     start, options = np.full(len(A), 1.0 / len(A)), {"ftol": 1e-15, "maxiter": 1000}
     bounds = [(0.0, None)] * len(A)
     found = minimize(
-        objective, start, (), "SLSQP", True, bounds=bounds, constraints=conditions, options=options
+        objective,
+        start,
+        (),
+        "SLSQP",
+        True,
+        bounds=bounds,
+        constraints=conditions,
+        options=options,
     )
     return float(np.linalg.norm(found.x @ A)) * unit
 
@@ -372,7 +413,9 @@ def test_the_response_is_the_best_one(of, balanced, mu):
     # a convex objective is least where its slopes are equal on all rows of an example and on all
     # examples below their caps, and no larger on those at their caps
     shift = found.offsets[codes][:, None] - found.offsets if balanced else 0.0
-    slope = np.where(own | (q < 1e-200), np.nan, margins + shift + mu * np.log(q / prior + 1e-300))
+    slope = np.where(
+        own | (q < 1e-200), np.nan, margins + shift + mu * np.log(q / prior + 1e-300)
+    )
     seen = ~np.isnan(slope).all(axis=1)
     slope, far = slope[seen], 1e-9 * max(mu, 1.0)
     assert np.all(np.nanmax(slope, axis=1) - np.nanmin(slope, axis=1) <= far)
@@ -392,10 +435,14 @@ def test_with_a_small_share_it_is_the_softmax():
         rows = make_rows(codes, 4, balanced=balanced)
         margins = rows.margins(rng.standard_normal((60, 4)))
         caps = share_caps(rows, 1e-9)
-        one, other = (s.respond(rows, margins, 0.2) for s in (softmax.below(caps), softmax))
+        one, other = (
+            s.respond(rows, margins, 0.2) for s in (softmax.below(caps), softmax)
+        )
         assert np.allclose(one.q, other.q, rtol=1e-9)
         for name in ("offsets", "log_risk", "gradient_mass"):
-            assert np.allclose(getattr(one, name), getattr(other, name), rtol=1e-9, atol=1e-12)
+            assert np.allclose(
+                getattr(one, name), getattr(other, name), rtol=1e-9, atol=1e-12
+            )
 
 
 @pytest.mark.parametrize("balanced", [True, False])
@@ -420,12 +467,17 @@ def test_false_claims_are_refused():
     refused(clf, "predictor's margin", X, y, margin=clf.margin_ * 1.001)
     refused(clf, "the weights prove", X, y, margin_bound=clf.margin_bound_ * 0.999)
     q = clf.certificate_.weights.toarray()
-    q[np.argsort(-q.sum(axis=1))[:3]] *= 3.0  # above the cap of an example, though no row alone is
+    q[np.argsort(-q.sum(axis=1))[:3]] *= (
+        3.0  # above the cap of an example, though no row alone is
+    )
     refused(clf, "the weights prove", X, y, weights=sp.csr_array(q / q.sum()))
 
 
 def test_a_share_that_a_large_class_leaves_no_room_for():
-    X, y = np.random.default_rng(0).standard_normal((20, 2)), np.repeat([0, 1, 2], [14, 3, 3])
+    X, y = (
+        np.random.default_rng(0).standard_normal((20, 2)),
+        np.repeat([0, 1, 2], [14, 3, 3]),
+    )
     message = r"all but the largest are 0\.3 of all examples.*nu <= 0\.6,"
     with pytest.raises(ValueError, match=message):
         MomentumMarginClassifier(nu=0.61).fit(X, y)
@@ -460,7 +512,10 @@ def test_it_goes_on_from_two_classes():
     """Two classes are k = 2 with C / 2: a third class, which is out of reach, costs nothing."""
     (X, y), C = classes(0, n=40, k=2), 0.7
     two = hinge(2.0 * C).fit(X, y)
-    far = np.column_stack([np.r_[X, [[0.0, 0.0]]], 1e5 * (np.arange(41) == 40)]), np.r_[y, 2]
+    far = (
+        np.column_stack([np.r_[X, [[0.0, 0.0]]], 1e5 * (np.arange(41) == 40)]),
+        np.r_[y, 2],
+    )
     three = fit(hinge(C), *far)
     # w_0 - w_1 is the predictor of two classes; its squared length is twice that of both
     assert np.isclose(objective(three, *far, C), 0.5 * 0.5 / two.margin_**2, rtol=1e-3)
@@ -475,8 +530,12 @@ def test_attributes():
     assert np.allclose(clf.dual_coef_ @ X[clf.support_], clf.coef_, atol=2e-3)
 
 
-@pytest.mark.parametrize(("n", "d", "C", "gamma"), [(45, 2, 0.5, 0.5), (300, 3, 1e4, "scale")])
+@pytest.mark.parametrize(
+    ("n", "d", "C", "gamma"), [(45, 2, 0.5, 0.5), (300, 3, 1e4, "scale")]
+)
 def test_kernels_of_classes_that_overlap(n, d, C, gamma):
     X, y = classes(0, n=n, d=d, apart=1.0)
     clf = certified(hinge(C, kernel="rbf", gamma=gamma), X, y)
-    assert np.isin(np.flatnonzero(clf.certificate_.weights.sum(axis=1)), clf.support_).all()
+    assert np.isin(
+        np.flatnonzero(clf.certificate_.weights.sum(axis=1)), clf.support_
+    ).all()

@@ -29,9 +29,13 @@ def test_kernel_is_the_gram_matrix_of_the_jacobian(n, rng):
     expected = jacobian(X, V, a) @ jacobian(Y, V, a).T
     np.testing.assert_allclose(kernel(X, Y), expected, rtol=1e-12, atol=1e-12)
     prepared = kernel.prepare(X)
-    np.testing.assert_allclose(kernel(prepared[:3], Y), expected[:3], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        kernel(prepared[:3], Y), expected[:3], rtol=1e-12, atol=1e-12
+    )
     assert prepared.extra_bytes == n * 9 * 8
-    np.testing.assert_allclose(kernel(sp.csr_array(X), Y), expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        kernel(sp.csr_array(X), Y), expected, rtol=1e-12, atol=1e-12
+    )
 
 
 def test_jacobian_is_the_networks(rng):
@@ -56,7 +60,9 @@ def test_types_pickle_and_seeds(rng):
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(kernel))(X), K)
     assert pickle.loads(pickle.dumps(kernel)) == kernel == two_layer_relu_ntk(64, 0)
     assert kernel != two_layer_relu_ntk(64, 1)
-    np.testing.assert_allclose(kernel(2 * X), 4 * K, rtol=1e-6)  # gradients are 1-homogeneous
+    np.testing.assert_allclose(
+        kernel(2 * X), 4 * K, rtol=1e-6
+    )  # gradients are 1-homogeneous
     state = np.random.RandomState(5)
     assert two_layer_relu_ntk(64, state) != two_layer_relu_ntk(64, state)
     with pytest.raises(ValueError, match="width"):
@@ -82,7 +88,9 @@ OF_WORDS = np.array([1, 1, 1, 1, 2, 2, 2, 2])  # the first and the last are equa
 
 
 def counts(X):
-    return np.array([[word.count(letter) for letter in "abcd"] for word in X], dtype=float)
+    return np.array(
+        [[word.count(letter) for letter in "abcd"] for word in X], dtype=float
+    )
 
 
 def common_letters(X, Y):
@@ -142,7 +150,9 @@ def test_searches_over_strings():
     clf = MaxMarginClassifierCV(kernel=common_letters, Cs=3).fit(X, y)
     assert clf.best_score_ == 1.0
     confirmed(clf, X, y)
-    search = GridSearchCV(MaxMarginClassifier(kernel=common_letters), {"C": [1.0]}).fit(X, y)
+    search = GridSearchCV(MaxMarginClassifier(kernel=common_letters), {"C": [1.0]}).fit(
+        X, y
+    )
     assert search.best_score_ == 1.0
 
 

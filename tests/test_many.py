@@ -23,7 +23,9 @@ from marginsvm.solvers.interior_point import stacked
 from marginsvm.solvers.pivoting import pivoted
 
 HARD, SQUARED = MaxMarginClassifier(), MaxMarginClassifier(C=1.0)
-HINGE = MaxMarginClassifier(C=0.1, loss="hinge")  # with weights below C: one intercept is best
+HINGE = MaxMarginClassifier(
+    C=0.1, loss="hinge"
+)  # with weights below C: one intercept is best
 ESTIMATORS = [HARD, SQUARED, HINGE, MaxMarginClassifier(C=0.1, fit_intercept=False)]
 
 
@@ -46,10 +48,17 @@ def layouts():
     yield "rows", (X, y), {"rows": rows}, [(X[r], y[r]) for r in rows]
     yield "labels", (X, labels), {}, [(X, line) for line in labels]
     yield "far", (X + 1e4, labels), {}, [(X + 1e4, line) for line in labels]
-    both = [(X[r][:, c], line[r]) for r, c, line in zip(rows, cols, labels, strict=True)]
+    both = [
+        (X[r][:, c], line[r]) for r, c, line in zip(rows, cols, labels, strict=True)
+    ]
     yield "all", (X, labels), {"rows": rows, "columns": cols}, both
     yield "stack", (stack, y), {}, [(x, y) for x in stack]
-    yield "float32", (stack.astype(np.float32), y), {}, [(x.astype(np.float32), y) for x in stack]
+    yield (
+        "float32",
+        (stack.astype(np.float32), y),
+        {},
+        [(x.astype(np.float32), y) for x in stack],
+    )
 
 
 def hostile_problems():
@@ -75,11 +84,15 @@ def hostile_problems():
         yield name, (stack, labels), {}, [(x, labels) for x in stack]
 
 
-LAYOUTS, HOSTILE = ({n: rest for n, *rest in cases} for cases in (layouts(), hostile_problems()))
+LAYOUTS, HOSTILE = (
+    {n: rest for n, *rest in cases} for cases in (layouts(), hostile_problems())
+)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=["hard", "squared", "hinge", "no intercept"])
+@pytest.mark.parametrize(
+    "estimator", ESTIMATORS, ids=["hard", "squared", "hinge", "no intercept"]
+)
 @pytest.mark.parametrize("case", LAYOUTS | HOSTILE)
 def test_each_is_what_a_single_fit_is(case, estimator):
     given, options, parts = (LAYOUTS | HOSTILE)[case]
@@ -93,7 +106,10 @@ def test_each_is_what_a_single_fit_is(case, estimator):
         assert one.margin_ <= single.margin_bound_
         assert single.margin_ <= one.margin_bound_
         assert {one.separable_, single.separable_} != {True, False}
-        assert (fits.margin[i], fits.margin_bound[i]) == (one.margin_, one.margin_bound_)
+        assert (fits.margin[i], fits.margin_bound[i]) == (
+            one.margin_,
+            one.margin_bound_,
+        )
         assert set(vars(single)) == set(vars(one))
         if case in LAYOUTS:
             assert one.gap_ <= 1e-6
@@ -106,7 +122,9 @@ def test_each_is_what_a_single_fit_is(case, estimator):
 
 def test_what_is_not_separable_is_proved_so_and_told():
     X, y = examples(d=2, gap=0.2)
-    with pytest.warns(ConvergenceWarning, match="of 2 fits, not all are certified: 2 no_margin"):
+    with pytest.warns(
+        ConvergenceWarning, match="of 2 fits, not all are certified: 2 no_margin"
+    ):
         fits = fit_many(HARD, X, y, rows=[np.arange(24), np.arange(1, 24)])
     assert fits.separable.tolist() == [False, False]
     confirmed(fits[1], X[1:], y[1:])
@@ -169,22 +187,37 @@ def test_processes_and_threads_give_the_same():
     [
         ({"rows": [np.arange(3), np.arange(4)], "columns": [[0]] * 3}, "numbers of"),
         ({"rows": [[0, 2, 4]]}, "problem 0 has 1"),
-        ({"y": np.arange(30) % 2, "rows": [[0, 1]]}, "24 examples, but y has 30 labels"),
+        (
+            {"y": np.arange(30) % 2, "rows": [[0, 1]]},
+            "24 examples, but y has 30 labels",
+        ),
         ({"columns": [[0.5]]}, "of integer"),
         ({"columns": [[]]}, "of integer"),
         ({"columns": [[0, 40]]}, r"columns\[0\] .*: index 40 is out of bounds"),
         ({"columns": [[[0, 1]]]}, r"columns\[0\] .* chooses shape \(1, 2\)"),
-        ({"rows": [np.arange(24), np.arange(-25, 20)]}, r"rows\[1\] .*: index -25 is out of"),
-        ({"rows": [np.arange(25) > 3]}, r"rows\[0\] .*: .*size of axis is 24 but .* is 25"),
+        (
+            {"rows": [np.arange(24), np.arange(-25, 20)]},
+            r"rows\[1\] .*: index -25 is out of",
+        ),
+        (
+            {"rows": [np.arange(25) > 3]},
+            r"rows\[0\] .*: .*size of axis is 24 but .* is 25",
+        ),
         ({"columns": [np.zeros(40, bool)]}, r"but chooses shape \(0,\)"),
-        ({"estimator": MaxMarginClassifier(kernel="rbf")}, "kernel='linear', not 'rbf'"),
+        (
+            {"estimator": MaxMarginClassifier(kernel="rbf")},
+            "kernel='linear', not 'rbf'",
+        ),
         ({"estimator": MaxMarginClassifier(stopping="separation")}, "stopping='gap'"),
         ({"estimator": MaxMarginClassifier(C=-1.0)}, "'C' parameter"),
         ({"estimator": MomentumMarginClassifier()}, "MaxMarginClassifier"),
         ({"X": np.full((2, 24, 3), np.nan)}, "NaN"),
         ({"X": np.ones((1, 2, 24, 3))}, "two or three dimensions"),
         (
-            {"X": np.stack([examples()[0] * unit for unit in (1.0, 1e60)]), "estimator": HINGE},
+            {
+                "X": np.stack([examples()[0] * unit for unit in (1.0, 1e60)]),
+                "estimator": HINGE,
+            },
             "problem 1: C and sample weights",
         ),
     ],
@@ -199,14 +232,19 @@ def test_errors_say_what_to_do(change, message):
 
 
 @pytest.mark.parametrize("estimator", [SQUARED, HINGE, MaxMarginClassifier(C=1e-3)])
-@pytest.mark.parametrize("cv", [None, slow(LeaveOneOut()), [(np.arange(16), np.arange(16, 24))]])
+@pytest.mark.parametrize(
+    "cv", [None, slow(LeaveOneOut()), [(np.arange(16), np.arange(16, 24))]]
+)
 def test_cross_validation_is_that_of_single_fits(estimator, cv):
     """Of many columns, and of many labels."""
     X, y = examples(d=12)
     cols = [np.arange(j, j + 6) for j in range(6)]
     labels = np.array([np.random.default_rng(s).permutation(y) for s in range(4)])
     for scores, parts in (
-        (cross_val_many(estimator, X, y, columns=cols, cv=cv), [(X[:, c], y) for c in cols]),
+        (
+            cross_val_many(estimator, X, y, columns=cols, cv=cv),
+            [(X[:, c], y) for c in cols],
+        ),
         (cross_val_many(estimator, X, labels, cv=cv), [(X, line) for line in labels]),
     ):
         single = [cross_val_score(estimator, *part, cv=cv) for part in parts]
@@ -276,7 +314,10 @@ def unbalanced(alpha, y, upper):
 # Weights that do not balance are charged for by what an intercept could add: that one holds.
 MUTANTS = {
     "weights off balance": ({"balanced": unbalanced}, True),
-    "weights off balance for nothing": ({"ORIGINS": 0.0, "balanced": unbalanced}, False),
+    "weights off balance for nothing": (
+        {"ORIGINS": 0.0, "balanced": unbalanced},
+        False,
+    ),
     "no rounding": ({"GAMMA": lambda n: 0.0, "FEW": 0.0}, False),
     "a margin that is too good": ({"FEW": -1e-13}, False),
 }
@@ -290,7 +331,9 @@ def test_bounds_without_their_allowances_are_caught(loss, mutant, monkeypatch):
     for name, value in changes.items():
         monkeypatch.setattr(many, name, value)
     fits = fitted(MaxMarginClassifier(**LOSSES[loss]), X, y, 1e-4)
-    checks = [check_certificate(one, x, y, exact=True) for one, x in zip(fits, X, strict=True)]
+    checks = [
+        check_certificate(one, x, y, exact=True) for one, x in zip(fits, X, strict=True)
+    ]
     assert all(checks) is holds
     assert not (holds and fits.single.any())
 

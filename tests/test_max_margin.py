@@ -46,7 +46,10 @@ def problem(kind, seed, k):
 def is_separable(X, y, fit_intercept):
     A, T, _ = explicit_rows(X - fit_intercept * X.mean(axis=0), y)
     M = np.hstack([A / (np.abs(A).max() or 1.0), T[:, : T.shape[1] * fit_intercept]])
-    return linprog(np.zeros(M.shape[1]), -M, -np.ones(len(M)), bounds=(None, None)).status == 0
+    return (
+        linprog(np.zeros(M.shape[1]), -M, -np.ones(len(M)), bounds=(None, None)).status
+        == 0
+    )
 
 
 @pairwise(kind=list(KINDS), fit_intercept=[True, slow(False)], k=[2, slow(3)])
@@ -74,19 +77,33 @@ def test_agrees_with_svc(rng):
         X, y = separable(rng, n=300, d=20, margin=0.1)
         peer = SVC(kernel="linear", C=np.inf, tol=1e-10).fit(X, y)
         clf = MaxMarginClassifier().fit(X, y)
-        np.testing.assert_allclose(clf.margin_, 1.0 / np.linalg.norm(peer.coef_), rtol=1e-7)
-        np.testing.assert_allclose(clf.coef_, peer.coef_, atol=1e-6 * np.abs(peer.coef_).max())
+        np.testing.assert_allclose(
+            clf.margin_, 1.0 / np.linalg.norm(peer.coef_), rtol=1e-7
+        )
+        np.testing.assert_allclose(
+            clf.coef_, peer.coef_, atol=1e-6 * np.abs(peer.coef_).max()
+        )
         np.testing.assert_allclose(clf.intercept_, peer.intercept_, atol=1e-6)
         assert set(clf.support_) == set(peer.support_)
 
 
-REAL = ["golub_leukemia", "colon_alon", "arcene", "musk1", "sonar", "mushrooms", "tng_basehock"]
+REAL = [
+    "golub_leukemia",
+    "colon_alon",
+    "arcene",
+    "musk1",
+    "sonar",
+    "mushrooms",
+    "tng_basehock",
+]
 REAL += ["rcv1_ccat_small", "usps 0 1", "usps 3 5", "mnist 0 1"]
 
 
 def real_set(z, *pair):
     if "indptr" in z:
-        X = sp.csr_matrix((z["data"], z["indices"], z["indptr"]), shape=tuple(z["shape"]))
+        X = sp.csr_matrix(
+            (z["data"], z["indices"], z["indptr"]), shape=tuple(z["shape"])
+        )
         return X.astype(float), z["y"]
     X, y = (z[name] if name in z else z[f"{name}_train"] for name in "Xy")
     keep = np.isin(y, [int(c) for c in pair]) if pair else slice(None)
@@ -107,7 +124,9 @@ def test_real_sets_are_certified(name, standardised, shared_data):
 def classes(seed, n=40, d=3, k=2, shift=1.0):
     rng = np.random.default_rng(seed)
     y = np.append(np.arange(k), rng.integers(0, k, n - k))
-    return np.round(rng.standard_normal((n, d)) + shift * rng.standard_normal((k, d))[y], 2), y
+    return np.round(
+        rng.standard_normal((n, d)) + shift * rng.standard_normal((k, d))[y], 2
+    ), y
 
 
 hard = Table(MaxMarginClassifier)
@@ -118,14 +137,19 @@ def a_tiny_margin(margin):
     X = np.random.default_rng(0).standard_normal((200, 3))
     X /= np.linalg.norm(X, axis=1).max()
     y = (X[:, 0] > 0).astype(int)
-    X[:, 0] += np.where(y, 1, -1) * margin - X[:, 0] * 0.999999999 * (np.abs(X[:, 0]) < 1e-1)
+    X[:, 0] += np.where(y, 1, -1) * margin - X[:, 0] * 0.999999999 * (
+        np.abs(X[:, 0]) < 1e-1
+    )
     return X, y
 
 
 @hard()
 def features_in_other_units():
     rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((100, 4)) * [1e-8, 1.0, 1e4, 1e8], rng.integers(0, 2, 100)
+    X, y = (
+        rng.standard_normal((100, 4)) * [1e-8, 1.0, 1e4, 1e8],
+        rng.integers(0, 2, 100),
+    )
     X[:, 3] += 6e8 * y
     return X, y
 
@@ -176,7 +200,9 @@ def zero_rows_of_long_sparse_data(nnz_per_row):
 @hard(C=[100.0, 1e4, 1e8], tol=[1e-2, 1e-6], fit_intercept=[True, False])
 def long_rows():
     """Slack of the size of the gap would cost more than the predictor: a longer one needs none."""
-    X = sp.random_array((600, 3000), density=0.01, format="csr", rng=np.random.default_rng(0))
+    X = sp.random_array(
+        (600, 3000), density=0.01, format="csr", rng=np.random.default_rng(0)
+    )
     return X, np.arange(600) % 2
 
 
@@ -207,7 +233,9 @@ def weights_that_cancel(k):
     """In units of 1e9, many make up a predictor that is nothing beside their last digits."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((6000, 80))
-    y = (X @ rng.standard_normal((80, k)) + 9.0 * rng.standard_normal((6000, k))).argmax(axis=1)
+    y = (
+        X @ rng.standard_normal((80, k)) + 9.0 * rng.standard_normal((6000, k))
+    ).argmax(axis=1)
     return 1e9 * X, y
 
 
@@ -221,7 +249,9 @@ def dummies(rng, n, *numbers):
     C=[1e-9, 0.01, 100.0],
     tol=[1e-6 if MORE_DIGITS else 1e-3],
     form=FORMS,
-    ends=lambda size, C, **_: "certified" if size[0] > 40 or C == 1e-9 else "certified or stalled",
+    ends=lambda size, C, **_: (
+        "certified" if size[0] > 40 or C == 1e-9 else "certified or stalled"
+    ),
 )
 def dummies_beside_times(size):
     """Each example has its time, so far from 0 that sums of it lose their digits."""
@@ -259,7 +289,9 @@ def few_examples_with_a_date():
     return X, rng.integers(0, 2, 46)
 
 
-@hard(k=[2, 3], shape=[(40, 60), (120, 20)], loss=LOSSES, C=[1e3], fit_intercept=[False])
+@hard(
+    k=[2, 3], shape=[(40, 60), (120, 20)], loss=LOSSES, C=[1e3], fit_intercept=[False]
+)
 def far_without_an_intercept(k, shape):
     X, y = classes(6, *shape, k=k)
     return X + 10.0 ** np.random.default_rng(1).uniform(0, 6, shape[1]), y
@@ -330,8 +362,12 @@ def test_one_feature(rng):
     assert set(X[clf.support_, 0]) == {inner, outer}
 
 
-@pytest.mark.parametrize("form", [pytest.param(np.asarray, marks=pytest.mark.slow), sp.csr_array])
-@pytest.mark.filterwarnings("ignore:The number of unique classes is greater")  # scikit-learn's
+@pytest.mark.parametrize(
+    "form", [pytest.param(np.asarray, marks=pytest.mark.slow), sp.csr_array]
+)
+@pytest.mark.filterwarnings(
+    "ignore:The number of unique classes is greater"
+)  # scikit-learn's
 def test_as_many_classes_as_examples(form, rng):
     """Systems of the rows with weight would cost more than to go on without them."""
     X, y = form(rng.standard_normal((70, 9))), np.arange(70)
@@ -345,7 +381,9 @@ def test_every_feature_has_a_support_vector():
     X, y = np.vstack([np.eye(300), -np.eye(300)]), np.repeat([0, 1], 300)
     clf = certified(MaxMarginClassifier(fit_intercept=False), X, y)
     weights = clf.certificate_.weights.toarray().reshape(2, 300).sum(axis=0)
-    np.testing.assert_allclose(weights, 1 / 300, atol=np.sqrt(2e-6 / 300))  # as tol = 1e-6 allows
+    np.testing.assert_allclose(
+        weights, 1 / 300, atol=np.sqrt(2e-6 / 300)
+    )  # as tol = 1e-6 allows
     assert set(clf.support_ % 300) == set(range(300))
     np.testing.assert_allclose(clf.margin_, 1 / np.sqrt(300), rtol=1e-6)
 
@@ -369,10 +407,14 @@ def test_what_a_predictor_is_made_of(k, n, fit_intercept, C, rng):
     X, y = separable(rng, n=n, k=k)
     kernels = {"linear": X, "precomputed": X @ X.T, lambda A, B: A @ B.T: X}
     for kernel, data in kernels.items():
-        clf = MaxMarginClassifier(C=C, fit_intercept=fit_intercept, kernel=kernel).fit(data, y)
+        clf = MaxMarginClassifier(C=C, fit_intercept=fit_intercept, kernel=kernel).fit(
+            data, y
+        )
         weights = np.asarray(clf.certificate_.weights.sum(axis=1)).ravel()
         np.testing.assert_array_equal(clf.support_, np.flatnonzero(weights > 0))
-        np.testing.assert_array_equal(clf.n_support_, np.bincount(y[clf.support_], minlength=k))
+        np.testing.assert_array_equal(
+            clf.n_support_, np.bincount(y[clf.support_], minlength=k)
+        )
         assert 2 <= len(clf.support_) < len(y) or np.isfinite(C)
         # The objective is 1 / (2 margin^2). Half the squared distance is what its gap leaves, where
         # both are at their best scales; where they are not, at most as much again.
@@ -402,7 +444,10 @@ def test_certificates_of_kernels_of_examples_in_float32_hold(kernel, seed):
     """Values in float32 of so many features differ from one computation to the next by 1e-6."""
     X = np.random.default_rng(seed).standard_normal((10, 300)).astype(np.float32)
     y = np.arange(10) % 2
-    for estimator in (MaxMarginClassifier(kernel=kernel), MaxMarginRegressor(kernel=kernel)):
+    for estimator in (
+        MaxMarginClassifier(kernel=kernel),
+        MaxMarginRegressor(kernel=kernel),
+    ):
         confirmed(fit(estimator, X, y), X, y)
     confirmed(fit(MaxMarginOutlierDetector(kernel=kernel), X), X)
 
@@ -419,7 +464,9 @@ def test_kernels_ask_for_few_columns(rng):
     assert sum(asked) < 0.7 * 2000**2
 
 
-@pytest.mark.parametrize(("k", "params"), [(2, {}), (3, {"loss": "hinge"}), (2, {"kernel": "rbf"})])
+@pytest.mark.parametrize(
+    ("k", "params"), [(2, {}), (3, {"loss": "hinge"}), (2, {"kernel": "rbf"})]
+)
 def test_long_data_start_from_a_sample(k, params, rng, monkeypatch):
     """Of kernels, coefficients of a sample are no start."""
     X, y = rng.standard_normal((800, 5)), rng.integers(0, k, 800)
@@ -442,7 +489,9 @@ def test_what_cannot_fit_says_so_before_it_starts(k, rng, monkeypatch):
 def test_intercepts_of_many_classes_take_no_singular_values(rng, monkeypatch):
     """They cost the cube of the number of classes as well, but some hundred times as much."""
     X, y = separable(rng, n=60, d=30, k=30)
-    monkeypatch.setattr(np.linalg, "pinv", lambda *_: pytest.fail("a singular value decomposition"))
+    monkeypatch.setattr(
+        np.linalg, "pinv", lambda *_: pytest.fail("a singular value decomposition")
+    )
     assert MaxMarginClassifier().fit(X, y).status_ == "certified"
 
 
@@ -454,7 +503,12 @@ def test_history_has_a_line_a_round(rng):
     assert np.all(np.diff(clf.history_["margin_bound"]) <= 0)
     cut = fit(MaxMarginClassifier(max_iter=1), X, y)
     assert cut.status_ == "max_iter"
-    assert cut.margin_ <= clf.margin_ <= clf.margin_bound_ <= cut.margin_bound_ * (1 + 1e-12)
+    assert (
+        cut.margin_
+        <= clf.margin_
+        <= clf.margin_bound_
+        <= cut.margin_bound_ * (1 + 1e-12)
+    )
 
 
 def test_stored_fits_do_not_hold_the_data(rng):

@@ -19,7 +19,11 @@ SETS = {
     "wine": StandardScaler().fit_transform(load_wine().data),
     "cancer": StandardScaler().fit_transform(load_breast_cancer().data)[::3],
 }
-KERNELS = [{"kernel": "rbf"}, {"kernel": "poly", "degree": 2, "coef0": 1.0}, {"kernel": "linear"}]
+KERNELS = [
+    {"kernel": "rbf"},
+    {"kernel": "poly", "degree": 2, "coef0": 1.0},
+    {"kernel": "linear"},
+]
 each_kernel = pytest.mark.parametrize("kernel", ["rbf", "linear"])
 
 
@@ -35,7 +39,9 @@ def objective(model, X, nu, weight=None):
         square = float(np.sum(model.coef_**2))
     else:
         square = float(model.dual_coef_[0] @ scores[model.support_])
-    return 0.5 * square - nu * weight.sum() * rho + weight @ np.maximum(0.0, rho - scores)
+    return (
+        0.5 * square - nu * weight.sum() * rho + weight @ np.maximum(0.0, rho - scores)
+    )
 
 
 def is_that_of_one_class_svm(X, nu, weight=None, **params):
@@ -88,7 +94,10 @@ def test_many_examples_by_pairs_of_weights(nu, rng):
 def test_decision_values_are_those_of_one_class_svm(rng):
     X, new = cloud(rng), cloud(rng)
     # no whole number of examples: one offset
-    ours, theirs = MaxMarginOutlierDetector(nu=0.23, tol=1e-11), OneClassSVM(nu=0.23, tol=1e-12)
+    ours, theirs = (
+        MaxMarginOutlierDetector(nu=0.23, tol=1e-11),
+        OneClassSVM(nu=0.23, tol=1e-12),
+    )
     for name in ("decision_function", "score_samples"):
         values = [getattr(model.fit(X), name)(new) for model in (ours, theirs)]
         np.testing.assert_allclose(*values, atol=1e-6)
@@ -103,8 +112,12 @@ def test_the_weights_of_a_linear_predictor_make_it_up(rng):
     detector = MaxMarginOutlierDetector(kernel="linear", nu=0.3).fit(X)
     found = detector.dual_coef_ @ X[detector.support_]
     np.testing.assert_allclose(found, detector.coef_, rtol=1e-3, atol=1e-3)
-    assert np.linalg.norm(detector.coef_) == pytest.approx(18 * detector.margin_bound_, rel=1e-12)
-    np.testing.assert_allclose(X @ detector.coef_[0], detector.score_samples(X), rtol=1e-12)
+    assert np.linalg.norm(detector.coef_) == pytest.approx(
+        18 * detector.margin_bound_, rel=1e-12
+    )
+    np.testing.assert_allclose(
+        X @ detector.coef_[0], detector.score_samples(X), rtol=1e-12
+    )
 
 
 @each_kernel
@@ -113,7 +126,11 @@ def test_nu_is_between_the_shares_of_outliers_and_of_the_support(nu, kernel, rng
     """Proposition 3 of Schoelkopf et al. (2001)."""
     X = np.vstack([cloud(rng, n=80), cloud(rng, n=20, offset=5.0)])
     detector = certified(MaxMarginOutlierDetector(nu=nu, kernel=kernel), X)
-    assert np.mean(detector.predict(X) < 0) <= nu <= len(detector.support_) / len(X) + 1e-12
+    assert (
+        np.mean(detector.predict(X) < 0)
+        <= nu
+        <= len(detector.support_) / len(X) + 1e-12
+    )
 
 
 def distance_of_the_hull(X):
@@ -124,7 +141,9 @@ def distance_of_the_hull(X):
 @pytest.mark.parametrize("shape", [(60, 4), (5, 20)])
 def test_a_hard_margin_is_the_distance_of_the_hull_from_the_origin(shape, rng):
     X = cloud(rng, *shape, offset=5.0)
-    detector = certified(MaxMarginOutlierDetector(nu=None, kernel="linear"), X, exact=True)
+    detector = certified(
+        MaxMarginOutlierDetector(nu=None, kernel="linear"), X, exact=True
+    )
     assert detector.separable_ is True
     assert detector.margin_ == pytest.approx(distance_of_the_hull(X), rel=1e-6)
     assert (detector.predict(X) == 1).all()
@@ -133,7 +152,9 @@ def test_a_hard_margin_is_the_distance_of_the_hull_from_the_origin(shape, rng):
     assert detector.offset_ == pytest.approx(detector.margin_**2, rel=1e-6)
 
 
-@pytest.mark.parametrize(("n", "d", "nu"), [(60, 4, None), (60, 4, 0.1), (2000, 40, 0.1)])
+@pytest.mark.parametrize(
+    ("n", "d", "nu"), [(60, 4, None), (60, 4, 0.1), (2000, 40, 0.1)]
+)
 def test_the_origin_in_the_hull_is_proved(n, d, nu, rng):
     X = cloud(rng, n, d, offset=0.0)
     with pytest.warns(match="the convex hull of the examples holds the origin"):
@@ -142,13 +163,17 @@ def test_the_origin_in_the_hull_is_proved(n, d, nu, rng):
     assert (detector.predict(rng.standard_normal((20, d))) == 1).all()
     assert not detector.coef_.any()
     confirmed(detector, X, exact=n == 60)
-    np.testing.assert_array_equal(detector.to_sklearn().decision_function(X), np.zeros(n))
+    np.testing.assert_array_equal(
+        detector.to_sklearn().decision_function(X), np.zeros(n)
+    )
 
 
 def test_an_example_at_the_origin_leaves_no_margin(rng):
     X = cloud(rng, offset=9.0)
     X[7] = 0.0
-    assert fit(MaxMarginOutlierDetector(nu=None, kernel="linear"), X).separable_ is False
+    assert (
+        fit(MaxMarginOutlierDetector(nu=None, kernel="linear"), X).separable_ is False
+    )
     for data in (X, sp.csr_array(X)):
         robust = certified(MaxMarginOutlierDetector(nu=0.1, kernel="linear"), data)
         assert robust.predict(data)[7] == -1
@@ -158,13 +183,17 @@ def test_a_share_smaller_than_one_example_is_a_hard_margin(rng):
     X = cloud(rng)
     hard, soft = (MaxMarginOutlierDetector(nu=nu).fit(X) for nu in (None, 1.0 / len(X)))
     assert soft.margin_ == pytest.approx(hard.margin_, rel=1e-6)
-    np.testing.assert_allclose(soft.decision_function(X), hard.decision_function(X), atol=1e-6)
+    np.testing.assert_allclose(
+        soft.decision_function(X), hard.decision_function(X), atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("nu", [None, 0.1, 0.55, 1.0])
 def test_equal_examples(nu):
     X = np.ones((10, 3))
-    detector = certified(MaxMarginOutlierDetector(nu=nu, kernel="linear"), X, exact=True)
+    detector = certified(
+        MaxMarginOutlierDetector(nu=nu, kernel="linear"), X, exact=True
+    )
     assert detector.margin_ == pytest.approx(np.sqrt(3.0))
     assert (detector.predict(X) == 1).all()
 
@@ -175,12 +204,21 @@ def hostile(seed):
     (n, d), unit = X.shape, 10.0 ** rng.integers(-8, 13)
     X = (X + rng.choice([0.0, 1.0, 10.0, 1e6]) * rng.choice([0.0, 1.0], d)) * unit
     X[rng.random(n) < rng.choice([0.0, 0.1])] = 0.0
-    kernel, single = str(rng.choice(["linear", "linear", "rbf", "poly"])), rng.random() < 0.3
-    if single and kernel != "poly":  # whose values in float32 are others in other batches
+    kernel, single = (
+        str(rng.choice(["linear", "linear", "rbf", "poly"])),
+        rng.random() < 0.3,
+    )
+    if (
+        single and kernel != "poly"
+    ):  # whose values in float32 are others in other batches
         X = X.astype(np.float32)
     nu = [None, 1.0 / n, 1.0, float(rng.uniform(1.0 / n, 1.0))][rng.integers(4)]
     weight = rng.integers(0, 3, n) + (np.arange(n) == 0) if rng.random() < 0.3 else None
-    return (sp.csr_array(X) if kind == "sparse" else X), weight, {"nu": nu, "kernel": kernel}
+    return (
+        (sp.csr_array(X) if kind == "sparse" else X),
+        weight,
+        {"nu": nu, "kernel": kernel},
+    )
 
 
 @pytest.mark.slow
@@ -189,14 +227,21 @@ def test_hostile_problems_end_with_certificates_that_hold(first):
     for seed in range(first, first + 50):
         X, weight, params = hostile(seed)
         detector = fit(MaxMarginOutlierDetector(**params), X, sample_weight=weight)
-        assert detector.status_ in ("certified", "no_margin", "stalled", "max_iter"), seed
-        for exact in {False, params["kernel"] == "linear" and X.shape[0] * X.shape[1] <= 1000}:
+        assert detector.status_ in ("certified", "no_margin", "stalled", "max_iter"), (
+            seed
+        )
+        for exact in {
+            False,
+            params["kernel"] == "linear" and X.shape[0] * X.shape[1] <= 1000,
+        }:
             confirmed(detector, X, None, weight, exact=exact)
 
 
 def test_false_claims_are_found(rng):
     X = cloud(rng)
-    detector = certified(MaxMarginOutlierDetector(nu=0.2, kernel="linear"), X, exact=True)
+    detector = certified(
+        MaxMarginOutlierDetector(nu=0.2, kernel="linear"), X, exact=True
+    )
     refused(detector, "nu=0.2", X, exact=True, nu=0.3)
     refused(detector, "separable is False", X, exact=True, feasible=False)
     assert not check_certificate(detector, X[::-1])

@@ -60,8 +60,16 @@ def diabetes(n, unit=1.0):
 
 POLY = {"gamma": 0.2, "degree": 2, "coef0": 1.0}
 PROBLEMS = [
-    *((SVR, {"kernel": "linear", "C": C, "epsilon": e}) for C in (0.1, 10.0) for e in (0, 0.1, 20)),
-    *((SVR, {**POLY, "kernel": k, "C": C, "epsilon": 5}) for k in ("rbf", "poly") for C in (1, 99)),
+    *(
+        (SVR, {"kernel": "linear", "C": C, "epsilon": e})
+        for C in (0.1, 10.0)
+        for e in (0, 0.1, 20)
+    ),
+    *(
+        (SVR, {**POLY, "kernel": k, "C": C, "epsilon": 5})
+        for k in ("rbf", "poly")
+        for C in (1, 99)
+    ),
     *(
         (NuSVR, {**POLY, "kernel": k, "C": 1.5, "nu": nu})
         for k in ("linear", "rbf", "poly")
@@ -79,11 +87,21 @@ def test_it_is_the_problem_of_scikit_learn(peer, params, rng):
     if peer is LinearSVR:
         (X, y), weight, options = line(rng), None, {"max_iter": 10**6, "dual": True}
     elif peer is SVR:
-        (X, y), weight, options = diabetes(None if params["kernel"] == "linear" else 200), None, {}
+        (X, y), weight, options = (
+            diabetes(None if params["kernel"] == "linear" else 200),
+            None,
+            {},
+        )
     else:
-        (X, y), weight, options = diabetes(150, unit=20.0), rng.integers(1, 4, 150) / 2.0, {}
+        (X, y), weight, options = (
+            diabetes(150, unit=20.0),
+            rng.integers(1, 4, 150) / 2.0,
+            {},
+        )
     reg = certified(MaxMarginRegressor(**params, tol=1e-7), X, y, weight)
-    least = objective(peer(**params, tol=1e-10, **options).fit(X, y, weight), X, y, weight)
+    least = objective(
+        peer(**params, tol=1e-10, **options).fit(X, y, weight), X, y, weight
+    )
     assert reg.objective_ == pytest.approx(least, rel=1e-6)
     assert reg.objective_bound_ <= least * (1 + 1e-12)
     assert reg.objective_ == pytest.approx(objective(reg, X, y, weight), rel=1e-8)
@@ -105,7 +123,12 @@ def test_the_weights_make_up_the_predictor(rng, loss):
 def largest_deviation(X, y):
     """The least epsilon of a hard tube, by a linear program."""
     n, d = X.shape
-    A = np.block([[X, np.ones((n, 1)), -np.ones((n, 1))], [-X, -np.ones((n, 1)), -np.ones((n, 1))]])
+    A = np.block(
+        [
+            [X, np.ones((n, 1)), -np.ones((n, 1))],
+            [-X, -np.ones((n, 1)), -np.ones((n, 1))],
+        ]
+    )
     cost = np.append(np.zeros(d + 1), 1.0)
     bounds = [(None, None)] * (d + 1) + [(0, None)]
     return linprog(cost, A, np.append(y, -y), bounds=bounds).fun
@@ -115,7 +138,9 @@ def largest_deviation(X, y):
 def test_hard_tubes(rng, factor):
     X, y = line(rng)
     reg = MaxMarginRegressor(C=np.inf, epsilon=factor * largest_deviation(X, y))
-    certified(reg, X, y, ends=("certified" if factor > 1.0 else "infeasible",), exact=True)
+    certified(
+        reg, X, y, ends=("certified" if factor > 1.0 else "infeasible",), exact=True
+    )
     assert reg.feasible_ is (factor > 1.0)
     assert np.isinf(reg.objective_bound_) == (factor < 1.0)
 
@@ -140,7 +165,9 @@ def test_that_no_predictor_fits_is_said_of_the_outputs_of_which_it_is_proved(rng
 def test_interpolation_is_the_shortest(rng):
     X, y = line(rng, n=6, d=20)
     reg = MaxMarginRegressor(C=np.inf, epsilon=0.0, fit_intercept=False, tol=1e-9)
-    np.testing.assert_allclose(certified(reg, X, y).coef_, np.linalg.pinv(X) @ y, atol=1e-6)
+    np.testing.assert_allclose(
+        certified(reg, X, y).coef_, np.linalg.pinv(X) @ y, atol=1e-6
+    )
 
 
 TUBES = [*({"epsilon": 0.003, "loss": loss} for loss in LOSSES), {"nu": 0.4}]
@@ -152,7 +179,11 @@ each_tube = pytest.mark.parametrize("tube", TUBES, ids=["hinge", "squared", "sha
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_outputs_are_problems_of_their_own(rng, tube, kernel, fit_intercept):
     X = rng.standard_normal((25, 3))
-    Y = (X @ rng.standard_normal((3, 3)) + rng.standard_normal((25, 3))) * [1.0, 1e3, 1e-2]
+    Y = (X @ rng.standard_normal((3, 3)) + rng.standard_normal((25, 3))) * [
+        1.0,
+        1e3,
+        1e-2,
+    ]
     weight, Z = rng.integers(0, 3, 25), X if kernel == "linear" else gram(X)
     params = {**tube, "kernel": kernel, "fit_intercept": fit_intercept}
     reg = certified(MaxMarginRegressor(**params), Z, Y, weight, exact=True)
@@ -191,7 +222,9 @@ def test_what_a_large_offset_rounds_costs_nothing_at_the_ends_of_a_tube(rng, C):
     near, far = (fit(MaxMarginRegressor(C=C), X + offset, y) for offset in (0.0, 2e5))
     assert near.status_ == "certified"
     assert far.gap_ <= (1e-6 if C < 1e6 else 2e-6)
-    np.testing.assert_allclose(far.coef_, near.coef_, rtol=0, atol=1e-3 * np.abs(near.coef_).max())
+    np.testing.assert_allclose(
+        far.coef_, near.coef_, rtol=0, atol=1e-3 * np.abs(near.coef_).max()
+    )
     confirmed(far, X + 2e5, y)
 
 
@@ -217,9 +250,13 @@ def test_kernels_that_are_no_inner_products_are_refused(params, words):
 
 
 def test_kernels_known_to_be_inner_products_need_no_eigenvalues(rng, monkeypatch):
-    monkeypatch.setattr(np.linalg, "eigvalsh", lambda K: pytest.fail("eigenvalues are computed"))
+    monkeypatch.setattr(
+        np.linalg, "eigvalsh", lambda K: pytest.fail("eigenvalues are computed")
+    )
     for params in ({"kernel": "rbf"}, {"kernel": "poly", "coef0": 1.0}):
-        assert fit(MaxMarginRegressor(**params), *waves(rng, n=40)).status_ == "certified"
+        assert (
+            fit(MaxMarginRegressor(**params), *waves(rng, n=40)).status_ == "certified"
+        )
 
 
 compiled = pytest.mark.skipif(not find_spec("numba"), reason="slow without numba")
@@ -232,11 +269,22 @@ compiled = pytest.mark.skipif(not find_spec("numba"), reason="slow without numba
 def test_rounds_of_working_sets_end_with_a_proof(rng, tube, intercept, kernel):
     """More examples than begin: they join as their scores leave their tubes."""
     X, y = waves(rng, n=700)
-    Z, weight = rbf_kernel(X, gamma=1.0) if kernel == "precomputed" else X, rng.integers(0, 3, 700)
-    params = {"C": 0.5, "fit_intercept": intercept, "kernel": kernel, "gamma": 1.0, **tube}
+    Z, weight = (
+        rbf_kernel(X, gamma=1.0) if kernel == "precomputed" else X,
+        rng.integers(0, 3, 700),
+    )
+    params = {
+        "C": 0.5,
+        "fit_intercept": intercept,
+        "kernel": kernel,
+        "gamma": 1.0,
+        **tube,
+    }
     reg = certified(MaxMarginRegressor(**params), Z, y, weight)
     if "nu" not in tube:
-        two = certified(MaxMarginRegressor(**params), Z, np.column_stack([y, 1e6 * y]), weight)
+        two = certified(
+            MaxMarginRegressor(**params), Z, np.column_stack([y, 1e6 * y]), weight
+        )
         assert two.objective_[0] == pytest.approx(reg.objective_, rel=3e-6)
 
 
@@ -266,7 +314,9 @@ def a_kernel_of_few_dimensions():
 
 
 @hard(C=[1e-8, 1e8], nu=[1.0])
-@hard(kernel=["rbf"], C=[1e8], nu=[0.5], tol=[2e-4])  # what rounding of scores costs at this C
+@hard(
+    kernel=["rbf"], C=[1e8], nu=[0.5], tol=[2e-4]
+)  # what rounding of scores costs at this C
 def targets_that_can_be_met():
     """The sum of the weights is far below its cap: the tube is as narrow as nothing."""
     rng = np.random.default_rng(0)
@@ -283,7 +333,9 @@ def hostile(seed, share=False):
     rng = np.random.default_rng(seed)
     X, kind = random_examples(rng, [1, 2, 3, 10, 30], [1, 2, 5, 20])
     n, d = X.shape
-    Y = X @ rng.standard_normal((d, 2)) + rng.choice([0.0, 0.1, 3.0]) * rng.standard_normal((n, 2))
+    Y = X @ rng.standard_normal((d, 2)) + rng.choice(
+        [0.0, 0.1, 3.0]
+    ) * rng.standard_normal((n, 2))
     x_unit, y_unit = 10.0 ** rng.integers(-8, 13, 2)
     X = (X + rng.choice([0.0, 1.0, 1e6])) * x_unit
     Y = (Y + rng.choice([0.0, 1e3, 1e6])) * y_unit
@@ -297,7 +349,11 @@ def hostile(seed, share=False):
     if share:
         params |= {"C": C, "nu": float(rng.choice([1e-3, 0.1, 0.5, 1.0]))}
         del params["loss"], params["epsilon"]
-    return (sp.csr_array(X) if kind == "sparse" else X), Y if seed % 3 else Y[:, 0], params
+    return (
+        (sp.csr_array(X) if kind == "sparse" else X),
+        Y if seed % 3 else Y[:, 0],
+        params,
+    )
 
 
 @pytest.mark.parametrize("seed", [135, 171])
@@ -308,7 +364,8 @@ def test_ends_are_rounded_beside_the_middle_of_the_targets(seed):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("first", "share"), [*((i, False) for i in range(0, 200, 50)), (0, True), (50, True)]
+    ("first", "share"),
+    [*((i, False) for i in range(0, 200, 50)), (0, True), (50, True)],
 )
 def test_hostile_problems_end_with_certificates_that_hold(first, share):
     for seed in range(first, first + 50):
@@ -360,9 +417,13 @@ def test_its_width_gives_the_same_predictor(rng):
     assert np.abs(of_share.dual_coef_).sum() <= 0.3 * 60
 
 
-@pytest.mark.parametrize("params", [{"C": np.inf}, {"loss": "squared_epsilon_insensitive"}])
+@pytest.mark.parametrize(
+    "params", [{"C": np.inf}, {"loss": "squared_epsilon_insensitive"}]
+)
 def test_it_needs_a_price_of_slack(rng, params):
-    with pytest.raises(ValueError, match=r"nu=0.5 needs C < inf and loss='epsilon_insensitive'"):
+    with pytest.raises(
+        ValueError, match=r"nu=0.5 needs C < inf and loss='epsilon_insensitive'"
+    ):
         MaxMarginRegressor(nu=0.5, **params).fit(*line(rng))
 
 
@@ -387,7 +448,9 @@ def test_a_share_needs_memory_for_features_alone(rng, monkeypatch):
         MaxMarginRegressor(nu=0.5).fit(X, y)
 
 
-@pytest.mark.parametrize("tube", [{"nu": 0.1}, slow({"nu": 0.5}), slow({"epsilon": 0.5})])
+@pytest.mark.parametrize(
+    "tube", [{"nu": 0.1}, slow({"nu": 0.5}), slow({"epsilon": 0.5})]
+)
 def test_a_large_price_of_slack_on_a_kernel_of_low_rank(tube):
     """Weights are 1e8 times what their combination is: the predictor has few coefficients."""
     X, y = line(np.random.default_rng(1), n=25)
@@ -396,5 +459,7 @@ def test_a_large_price_of_slack_on_a_kernel_of_low_rank(tube):
     assert model.gap_ < 1e-3
     assert len(model.support_) <= 6
     confirmed(model, K, y)
-    found = check_certificate(model, K, y, exact=True)  # of a matrix that has been rounded
+    found = check_certificate(
+        model, K, y, exact=True
+    )  # of a matrix that has been rounded
     assert found or "none of inner products" in found.reason

@@ -122,7 +122,11 @@ def test_the_model_where_nothing_separates_knows_both_classes(cls, kernel, rng):
     y = (np.arange(300) % 5 == 0).astype(int)
     X = rng.standard_normal((300, 2)) + 2.0 * y[:, None]
     clf = fit(make(cls, kernel=kernel, gamma=0.1, max_iter=50, normalize=False), X, y)
-    assert clf.status_ in ("max_iter", "no_margin", "stalled")  # as good as nothing separates
+    assert clf.status_ in (
+        "max_iter",
+        "no_margin",
+        "stalled",
+    )  # as good as nothing separates
     assert balanced_accuracy_score(y, clf.predict(X)) > 0.75
 
 
@@ -180,7 +184,9 @@ STALLS = {
 
 
 @pytest.mark.parametrize(("unit", "form", "params"), STALLS.values(), ids=STALLS)
-def test_a_stall_is_not_put_down_to_rounding_unless_it_is(unit, form, params, rng, halted):
+def test_a_stall_is_not_put_down_to_rounding_unless_it_is(
+    unit, form, params, rng, halted
+):
     """Bounds that are far apart are not worth accepting; a gap is never more than 1."""
     X, y = separable(rng, n=600, d=30, margin=0.05)
     X[:, 0] *= unit
@@ -190,7 +196,9 @@ def test_a_stall_is_not_put_down_to_rounding_unless_it_is(unit, form, params, rn
     assert "No method came nearer; " in text
     assert "rounding" not in text
     assert ("a smaller C may be solved to the end" in text) == ("C" in params)
-    assert ("features in similar units (StandardScaler) may help" in text) == (unit > 1.0)
+    assert ("features in similar units (StandardScaler) may help" in text) == (
+        unit > 1.0
+    )
     assert clf.gap_ < 0.5 or "accepts these bounds" not in text
     assert clf.gap_ > 0.5 or unit < 1e4
     if form is np.float32:
@@ -203,7 +211,9 @@ def test_a_stall_is_not_put_down_to_rounding_unless_it_is(unit, form, params, rn
 def test_kernels_of_examples_in_float32_have_all_digits(C, shared_data):
     X, y = (shared_data("svmguide1")[name][::4] for name in ("X_train", "y_train"))
     narrow, wide = X.astype(np.float32), X.astype(np.float32).astype(np.float64)
-    clf, same = (fit(MaxMarginClassifier(kernel="rbf", C=C), Z, y) for Z in (narrow, wide))
+    clf, same = (
+        fit(MaxMarginClassifier(kernel="rbf", C=C), Z, y) for Z in (narrow, wide)
+    )
     assert clf.status_ == same.status_
     assert clf.margin_bound_ == pytest.approx(same.margin_bound_, rel=1e-5)
 
@@ -229,7 +239,9 @@ def test_a_smaller_tol_is_looked_at_again(tol, rng):
     """Rows that violate only the smaller one are found when a fit goes on with it."""
     X, y = overlapping(rng, n=2000, d=3)
     X += 0.7 * y[:, None]
-    clf = MaxMarginClassifier(C=1.0, kernel="rbf", gamma=0.5, tol=tol, warm_start=True).fit(X, y)
+    clf = MaxMarginClassifier(
+        C=1.0, kernel="rbf", gamma=0.5, tol=tol, warm_start=True
+    ).fit(X, y)
     assert clf.set_params(tol=1e-6).fit(X, y).status_ == "certified"
 
 
@@ -244,13 +256,17 @@ def test_more_rounds_are_advised_where_they_help(cls, C, rng):
     assert fit(many, X, y).gap_ < few.gap_
 
 
-@pytest.mark.parametrize(("C", "advised"), [(np.inf, "set C < inf if"), (10.0, "a smaller C")])
+@pytest.mark.parametrize(
+    ("C", "advised"), [(np.inf, "set C < inf if"), (10.0, "a smaller C")]
+)
 def test_c_is_advised_where_it_is_not_set(C, advised):
     X, y = versicolor_and_virginica()
     text = warning_of(MomentumMarginClassifier(C=C, max_iter=30), X, y)
     assert advised in text
     assert ("C < inf" in text) == np.isinf(C)
-    rounds = [fit(MomentumMarginClassifier(C=c, tol=0.1), X, y).n_iter_ for c in (1.0, 10.0)]
+    rounds = [
+        fit(MomentumMarginClassifier(C=c, tol=0.1), X, y).n_iter_ for c in (1.0, 10.0)
+    ]
     assert rounds[0] < rounds[1]
     assert MomentumMarginClassifier(C=1.0).fit(X, y).status_ == "certified"
 
@@ -260,8 +276,13 @@ def test_a_precomputed_kernel_in_float32_is_named():
     X, y = versicolor_and_virginica()
     K = X @ X.T
     clf = MaxMarginClassifier(kernel="precomputed", C=1e6)
-    assert "Pass the kernel matrix as float64." in warning_of(clf, K.astype(np.float32), y)
-    assert fit(MaxMarginClassifier(kernel="precomputed", C=1e6), K, y).gap_ < 0.01 * clf.gap_
+    assert "Pass the kernel matrix as float64." in warning_of(
+        clf, K.astype(np.float32), y
+    )
+    assert (
+        fit(MaxMarginClassifier(kernel="precomputed", C=1e6), K, y).gap_
+        < 0.01 * clf.gap_
+    )
 
 
 @pytest.mark.slow
@@ -276,7 +297,9 @@ def test_the_last_round_may_reach_tol():
 
 
 @pairwise(
-    cls=[MaxMarginClassifier, MomentumMarginClassifier], C=[1.0, 10.0], fit_intercept=[False, True]
+    cls=[MaxMarginClassifier, MomentumMarginClassifier],
+    C=[1.0, 10.0],
+    fit_intercept=[False, True],
 )
 def test_kernels_that_are_not_positive_semidefinite_are_named(cls, C, fit_intercept):
     X, y = versicolor_and_virginica()
@@ -303,7 +326,9 @@ def test_an_intercept_is_advised_where_it_helps(C):
     K = -np.linalg.norm(X[:, None] - X, axis=2)
     with pytest.raises(ValueError, match="set fit_intercept=True, which helps here"):
         MaxMarginClassifier(kernel="precomputed", C=C, fit_intercept=False).fit(K, y)
-    assert MaxMarginClassifier(kernel="precomputed", C=C).fit(K, y).status_ == "certified"
+    assert (
+        MaxMarginClassifier(kernel="precomputed", C=C).fit(K, y).status_ == "certified"
+    )
     with pytest.raises(ValueError, match="not positive semidefinite") as caught:
         MomentumMarginClassifier(kernel="sigmoid").fit(X, y)
     assert "fit_intercept" not in str(caught.value)  # which is fitted
@@ -329,7 +354,11 @@ def test_fits_that_end_alike_say_the_same(cls, C, kind, rng):
 
 def test_a_search_warns_once_of_each_cause(rng):
     X, y = overlapping(rng, n=90)
-    grid = {"step": ["constant", "inv_sqrt", 0.5], "momentum": ["nesterov", None], "C": [1.0, 10.0]}
+    grid = {
+        "step": ["constant", "inv_sqrt", 0.5],
+        "momentum": ["nesterov", None],
+        "C": [1.0, 10.0],
+    }
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         GridSearchCV(MomentumMarginClassifier(max_iter=6), grid, cv=3).fit(X, y)
@@ -340,7 +369,11 @@ def test_a_search_warns_once_of_each_cause(rng):
 def test_the_warning_says_what_happened_what_is_left_and_what_to_do(rng):
     X, y = overlapping(rng, n=900, d=5)
     text = warning_of(MaxMarginClassifier(), X + 0.5 * y[:, None], y)
-    facts = ["classes overlap: no predictor separates", "The model is the limit", "C < inf gives"]
+    facts = [
+        "classes overlap: no predictor separates",
+        "The model is the limit",
+        "C < inf gives",
+    ]
     assert sorted(facts, key=text.index) == facts
 
 
@@ -379,7 +412,13 @@ def agree(estimator):
 def test_statuses_and_gaps_agree(cls, of, tol, rng):
     kind, C = of
     X, y = kind(rng)
-    params = {"C": C, "tol": tol, "stopping": "gap", "momentum": 0.0, "accelerated": False}
+    params = {
+        "C": C,
+        "tol": tol,
+        "stopping": "gap",
+        "momentum": 0.0,
+        "accelerated": False,
+    }
     for max_iter in (3, 15, 40, 100):
         estimator = make(cls, max_iter=max_iter, **params)
         assert agree(fit(estimator, X, *() if cls in DETECTORS else (y,)))
@@ -390,7 +429,9 @@ def test_statuses_and_gaps_agree(cls, of, tol, rng):
 def test_a_fit_is_not_called_stopped_that_has_reached_tol(cls, rng):
     X, y = overlapping(rng)
     for n in (2, 15, 60):
-        estimator = make(cls, C=1.0, tol=0.1, accelerated=False).set_callbacks(AtRound(n))
+        estimator = make(cls, C=1.0, tol=0.1, accelerated=False).set_callbacks(
+            AtRound(n)
+        )
         assert agree(fit(estimator, X, *() if cls in DETECTORS else (y,)))
 
 
@@ -399,7 +440,9 @@ def test_a_fit_ends_where_its_confirmed_bounds_meet(max_iter):
     """The predictor of a round is better with the slack that it needs than with that of its row."""
     X, y = load_breast_cancer(return_X_y=True)
     params = {"C": 1.0, "tol": 1e-3, "random_state": 0, "accelerated": False}
-    clf = DualLpPerceptron(max_iter=max_iter, **params).fit(StandardScaler().fit_transform(X), y)
+    clf = DualLpPerceptron(max_iter=max_iter, **params).fit(
+        StandardScaler().fit_transform(X), y
+    )
     assert clf.status_ == "certified"
     assert clf.n_iter_ <= 60
     assert clf.gap_ > 1e-7
@@ -456,7 +499,11 @@ def with_a_contradiction(rng, kind, k, n=700):
     return X, y
 
 
-FORMS = {"dense": lambda X: X, "float32": lambda X: X.astype(np.float32), "CSR": sp.csr_array}
+FORMS = {
+    "dense": lambda X: X,
+    "float32": lambda X: X.astype(np.float32),
+    "CSR": sp.csr_array,
+}
 
 
 @pairwise(
@@ -474,7 +521,9 @@ def test_rows_that_cancel_are_a_proof_at_once(of, k, form, rng):
     X, y = with_a_contradiction(rng, kind, k)
     X = FORMS[form](X)
     clf = fit(MaxMarginClassifier(fit_intercept=fit_intercept), X, y)
-    tried = form == "CSR" and k == 2 and kind != "equal"  # by coordinate descent, before
+    tried = (
+        form == "CSR" and k == 2 and kind != "equal"
+    )  # by coordinate descent, before
     assert (clf.status_, clf.separable_, clf.n_iter_) == ("no_margin", False, 1 + tried)
     assert clf.certificate_.weights.nnz == (1 if kind == "zero" else 2)
     assert check_certificate(clf, X, y)

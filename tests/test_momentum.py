@@ -30,7 +30,10 @@ PSI = {"loss": "logistic", "gradient": "theory"}
 RECURSIONS = {  # parameters; beta_t
     "Ji's": ({}, lambda t: t / (t + 1)),
     "of the logistic psi": (PSI, lambda t: t / (t + 1)),
-    "of the textbooks": ({"momentum": NesterovSchedule(delay=3)}, lambda t: t / (t + 3)),
+    "of the textbooks": (
+        {"momentum": NesterovSchedule(delay=3)},
+        lambda t: t / (t + 3),
+    ),
     "plain gradients": ({**PLAIN, "loss": "logistic"}, lambda t: 0.0),
     "plain exponential gradients": (PLAIN, lambda t: 0.0),
     "progressive rescaling": ({"momentum": None, "norm": "progressive"}, lambda t: 0.0),
@@ -76,7 +79,9 @@ def test_bounds_hold_for_every_loss_and_schedule(params, k, fit_intercept, rng):
     X, y = separable(rng, k=k)
     best = best_margin(X, y, fit_intercept=fit_intercept)
     rounds = {} if "loss" in params else {"max_iter": 200}
-    clf = fit(MomentumMarginClassifier(fit_intercept=fit_intercept, **rounds, **params), X, y)
+    clf = fit(
+        MomentumMarginClassifier(fit_intercept=fit_intercept, **rounds, **params), X, y
+    )
     assert clf.status_ == "certified" or "loss" not in params
     assert clf.margin_ <= best * (1 + 1e-5)
     assert best <= clf.margin_bound_ * (1 + 1e-5)
@@ -98,7 +103,9 @@ def test_theorem_3_1_and_5_1(kind, balanced, rng):
     """The constant that Theorem 5.1 prints for k classes is half of what its proof gives."""
     data, _, best = known(*KINDS[kind](rng), balanced=balanced)
     n, short, above, best = data.n_rows, 0.0, 0.0, best * (best > 1e-6)
-    assert bool(best) == (kind != "overlapping" and (balanced or kind != "contradicted"))
+    assert bool(best) == (
+        kind != "overlapping" and (balanced or kind != "contradicted")
+    )
     for state in rounds(MomentumMarginClassifier(), data, 600):
         t = state.t - 1  # state.measured is w_t
         if t >= 1:
@@ -131,7 +138,11 @@ def test_a_quarter_of_the_best_margin(kind, rng):
 @pytest.mark.parametrize("kind", [overlapping, contradicted])
 def test_section_3_1_where_nothing_separates(kind, gradient, rng):
     """The risk R(w_t) does not increase, and phi(q_t) and |grad R(w_t)| tend to 0."""
-    X, y = overlapping(rng, n=40) if kind is overlapping else contradicted(short=1.0, side=0.0)
+    X, y = (
+        overlapping(rng, n=40)
+        if kind is overlapping
+        else contradicted(short=1.0, side=0.0)
+    )
     data, A, _ = known(X, y)
     before, clf = 1.0, MomentumMarginClassifier(momentum=None, gradient=gradient)
     first = 0.5 * np.sum(A.mean(axis=0) ** 2)
@@ -155,7 +166,9 @@ def test_section_3_2_the_rate_of_plain_mirror_descent():
         if state.t > 1:  # p of the last round is q_{t-1}'s pseudoexample
             q = data.respond(state.measured.vector).vector
             far = max(far, (state.t - 1) * 0.5 * (data.norm(q) ** 2 - best**2))
-    within(far, np.log(data.n_rows), "t times what the dual objective is above its least")
+    within(
+        far, np.log(data.n_rows), "t times what the dual objective is above its least"
+    )
 
 
 def test_section_1_gradient_descent_takes_exponentially_many_rounds(rng):
@@ -247,7 +260,9 @@ def test_lemmas_of_ji(loss, kind, rng):
     data, _, best = known(*lopsided(rng, gamma=0.3))
     n, lam = data.n_rows, lambdas(kind, rng, 202)
     rho = 1.0 if loss == "exponential" else n
-    clf = MomentumMarginClassifier(loss=loss, gradient="theory", momentum=momentum_of(lam))
+    clf = MomentumMarginClassifier(
+        loss=loss, gradient="theory", momentum=momentum_of(lam)
+    )
     start = -psi(np.zeros(n), loss)
     first = data.respond(data.zeros(), response=LOSSES[loss]).vector
     from_mu = from_nu = travelled = least = of_mus = 0.0  # the sums over j < t
@@ -285,9 +300,13 @@ def test_lemma_c_2_and_section_5_1_for_the_logistic_loss(rng):
     n, level = len(A), psi(np.zeros(8), "logistic")
     q = nnls(np.vstack([A.T, np.ones(n)]), np.r_[np.zeros(A.shape[1]), 1.0])[0]
     q = q / q.sum()
-    least = minimize(lambda xi: psi(xi, "logistic") - q @ xi, np.zeros(n), method="BFGS").fun
+    least = minimize(
+        lambda xi: psi(xi, "logistic") - q @ xi, np.zeros(n), method="BFGS"
+    ).fun
     distance, short, above = level - least, 0.0, 0.0
-    for state in rounds(MomentumMarginClassifier(loss="logistic", gradient="theory"), data, 600):
+    for state in rounds(
+        MomentumMarginClassifier(loss="logistic", gradient="theory"), data, 600
+    ):
         if (t := state.t - 1) >= 1:
             value = 0.5 * (n * 2 * data.norm(state.g) / t) ** 2
             above = max(above, (value - 0.5 * best**2) * (t + 1) ** 2)
@@ -314,16 +333,22 @@ def test_nesterovs_margin_converges_without_a_logarithm(kind, balanced, rng):
         t = state.t - 1  # state.measured is w_t
         if t >= 1:
             regret = 2.0 * np.log(data.n_rows) / a[t] ** 2
-            margin = max(state.measured.min_margin, 0.0) / data.norm(state.measured.vector)
+            margin = max(state.measured.min_margin, 0.0) / data.norm(
+                state.measured.vector
+            )
             upper = data.norm(state.g) / state.g.mass
-            used = max(used, (gamma**2 - margin**2) / regret, (upper**2 - gamma**2) / regret)
+            used = max(
+                used, (gamma**2 - margin**2) / regret, (upper**2 - gamma**2) / regret
+            )
     within(used, 1.0, "share of the bounds, for squares of margins")
     assert regret < 0.5 * gamma**2  # the bound said something
 
 
 def shortfalls(estimator, data, gamma, n):
     measured = (state.measured for state in rounds(estimator, data, n) if state.t > 1)
-    return np.array([1.0 - m.min_margin / data.norm(m.vector) / gamma for m in measured])
+    return np.array(
+        [1.0 - m.min_margin / data.norm(m.vector) / gamma for m in measured]
+    )
 
 
 @pytest.mark.parametrize("gamma", [0.1, 0.3])
@@ -336,7 +361,9 @@ def test_progressive_rescaling_is_exponentially_fast_where_support_vectors_span(
     side = np.sqrt(1.0 - gamma**2)
     X = np.array([[gamma, side, 0.0], [-gamma, side / 2.0, 0.0], [0.9, 0.0, 0.4]])
     spanned, data = (game(X[:n], np.array([1, 0, 1])[:n]) for n in (2, 3))
-    growth = MomentumMarginClassifier(momentum=None, norm=GrowthSchedule(growth=2.0, period=5))
+    growth = MomentumMarginClassifier(
+        momentum=None, norm=GrowthSchedule(growth=2.0, period=5)
+    )
     short, t = shortfalls(growth, spanned, gamma, 151), np.arange(50, 150)
     assert np.polyfit(t, np.log(short[t]), 1)[0] < -0.9 * np.log(2.0) / 5.0
     for step, least, most in (("constant", 0.48, 0.52), ("inv_sqrt", 0.67, 0.73)):

@@ -41,7 +41,9 @@ def altered(name, right, **parameters):
     """The algorithm with other parameters: functions of those that it has."""
 
     def step(self, problem, state):
-        other = {field: change(getattr(self, field)) for field, change in parameters.items()}
+        other = {
+            field: change(getattr(self, field)) for field, change in parameters.items()
+        }
         return right.step(replace(self, **other), problem, state)
 
     return type(name, (right,), {"step": step})
@@ -62,7 +64,9 @@ def after(name, right, **fields):
 
     def step(self, problem, state):
         new = right.step(self, problem, state)
-        return replace(new, **{field: change(state, new) for field, change in fields.items()})
+        return replace(
+            new, **{field: change(state, new) for field, change in fields.items()}
+        )
 
     return type(name, (right,), {"step": step})
 
@@ -126,7 +130,9 @@ WeightsThatStay = after(
     last=lambda state, new: state.last,
     total=lambda state, new: state.total + new.t * state.last,
 )
-NoWeights = after("NoWeights", AcceleratedPlay, total=lambda state, new: state.total + new.last)
+NoWeights = after(
+    "NoWeights", AcceleratedPlay, total=lambda state, new: state.total + new.last
+)
 UnweightedGradients = after(
     "UnweightedGradients",
     NesterovPlay,
@@ -137,7 +143,9 @@ OneLook = after("OneLook", MirrorProx, w_hat=lambda state, new: state.w_hat)
 InnerRoundsThatStay = after(
     "InnerRoundsThatStay",
     IteratedSmoothed,
-    inner=lambda state, new: new.inner if new.t > state.t else replace(state.inner, t=new.inner.t),
+    inner=lambda state, new: (
+        new.inner if new.t > state.t else replace(state.inner, t=new.inner.t)
+    ),
 )
 ShortOptimisticSteps = altered("ShortOptimisticSteps", OptimisticPlay, r=scaled(2.0))
 Smoothed2 = altered("Smoothed2", AcceleratedPlay, smoothing=scaled(2.0))
@@ -164,7 +172,9 @@ def in_turn(self, problem, w, last):
 
 
 RowsInTurn = type("RowsInTurn", (Perceptron,), {"respond": in_turn})
-NormalizedRowsInTurn = type("NormalizedRowsInTurn", (FirstWorstRow,), {"respond": in_turn})
+NormalizedRowsInTurn = type(
+    "NormalizedRowsInTurn", (FirstWorstRow,), {"respond": in_turn}
+)
 TowardsTheFirstRow = before(
     "TowardsTheFirstRow",
     VonNeumann,
@@ -226,7 +236,9 @@ def longer_steps(problem, order, alpha, rule=coordinates.DUAL, mean=None):
 
 
 @of(coordinates.ascend)
-def rows_whatever_their_margins(problem, order, alpha, rule=coordinates.DUAL, mean=None):
+def rows_whatever_their_margins(
+    problem, order, alpha, rule=coordinates.DUAL, mean=None
+):
     for r in order:
         if mean is not None:
             mean += problem.mirrored(alpha.image).image
@@ -238,7 +250,9 @@ def rows_whatever_their_margins(problem, order, alpha, rule=coordinates.DUAL, me
 @of(coordinates.accelerate)
 def constant_weights(problem, order, n, mu, alpha, v, gamma):
     for r in order:
-        alpha, v, _ = constant_weights.right(problem, np.array([r]), n, mu, alpha, v, gamma)
+        alpha, v, _ = constant_weights.right(
+            problem, np.array([r]), n, mu, alpha, v, gamma
+        )
     return alpha, v, gamma
 
 
@@ -246,7 +260,9 @@ def constant_weights(problem, order, n, mu, alpha, v, gamma):
 def one_sequence(problem, order, n, mu, alpha, v, gamma):
     """V is alpha: gradients at the proximal sequence."""
     for r in order:
-        alpha, _, gamma = one_sequence.right(problem, np.array([r]), n, mu, alpha, alpha, gamma)
+        alpha, _, gamma = one_sequence.right(
+            problem, np.array([r]), n, mu, alpha, alpha, gamma
+        )
     return alpha, alpha, gamma
 
 
@@ -270,7 +286,9 @@ MUTANTS = {
         "test_a_quarter_of_the_best_margin": [NoMomentum],
         "test_lemma_3_4_for_other_steps": [HeavyBall],
         "test_lemmas_of_ji": [NotSmooth],
-        "test_section_1_gradient_descent_takes_exponentially_many_rounds": [AlwaysNormalized],
+        "test_section_1_gradient_descent_takes_exponentially_many_rounds": [
+            AlwaysNormalized
+        ],
         "test_section_3_1_where_nothing_separates": [LongSteps],
         "test_section_3_2_the_rate_of_plain_mirror_descent": [QuarterSteps],
         "test_nesterovs_margin_converges_without_a_logarithm": [HalfSteps],
@@ -293,7 +311,11 @@ MUTANTS = {
         "test_regrets_of_hanashiro": [NoOptimism],
         "test_rounds_on_the_data_of_section_3": [NoOptimism],
         "test_hanashiro_theorem_3": [LearnerThatStays],
-        "test_lemmas_4_and_5_and_theorem_1": [SmoothedAnEighth, Smoothed8, WeightsThatStay],
+        "test_lemmas_4_and_5_and_theorem_1": [
+            SmoothedAnEighth,
+            Smoothed8,
+            WeightsThatStay,
+        ],
         "test_theorem_4_where_the_classes_are_separable": [InnerRoundsThatStay],
         "test_theorem_4_where_they_are_not": [ShortOuterRounds],
         "test_lemmas_7_and_9_and_theorem_4_with_the_margin": [InnerRoundsThatBeginAnew],
@@ -304,7 +326,9 @@ MUTANTS = {
             AllRowsAreMistakes,
             TowardsTheFirstRow,
         ],
-        "test_the_normalized_perceptron_converges_to_the_largest_margin": [NormalizedRowsInTurn],
+        "test_the_normalized_perceptron_converges_to_the_largest_margin": [
+            NormalizedRowsInTurn
+        ],
         "test_mistakes_of_the_lp_perceptron": [AllRowsAreAdded],
         "test_von_neumann_where_nothing_separates": [HalfTheWay],
         "test_the_margin_of_cotters_average": [StepsThatDoNotFall],
@@ -346,7 +370,9 @@ def test_a_wrong_algorithm_breaks_its_theorem(module, test, mutant, monkeypatch)
 def put_in_place(right, mutant, monkeypatch):
     """Under all names that the right one has, and for instances that modules keep in a dict."""
     for module in [*sys.modules.values()]:
-        if not getattr(module, "__name__", "").startswith(("marginsvm", "helpers", "test_")):
+        if not getattr(module, "__name__", "").startswith(
+            ("marginsvm", "helpers", "test_")
+        ):
             continue
         for name, value in [*vars(module).items()]:
             if value is right and module is not sys.modules[__name__]:
@@ -362,10 +388,18 @@ def cases(test):
         if mark.name == "parametrize":
             names, values = mark.args
             names = [names] if isinstance(names, str) else names
-            given = [getattr(v, "values", v if len(names) > 1 else (v,)) for v in values]
-            slow = [any(m.name == "slow" for m in getattr(v, "marks", ())) for v in values]
+            given = [
+                getattr(v, "values", v if len(names) > 1 else (v,)) for v in values
+            ]
+            slow = [
+                any(m.name == "slow" for m in getattr(v, "marks", ())) for v in values
+            ]
             quick = [g for g, s in zip(given, slow, strict=True) if not s]
             columns.append([dict(zip(names, g, strict=True)) for g in quick])
     for parts in product(*columns):
-        rng = {"rng": np.random.default_rng(SEED)} if "rng" in test.__code__.co_varnames else {}
+        rng = (
+            {"rng": np.random.default_rng(SEED)}
+            if "rng" in test.__code__.co_varnames
+            else {}
+        )
         yield {name: value for part in parts for name, value in part.items()} | rng

@@ -37,7 +37,11 @@ def data_sets(rng):
     yield "one-dimensional, positive", line[:, None], (np.arange(20) >= 10).astype(int)
     yield "all positive", X - X.min() + 0.5, y
     yield "far from the origin", X + 100.0 * rng.standard_normal(3), y
-    yield "of all lengths", X * np.geomspace(1e-2, 1.0, 24)[rng.permutation(24), None], y
+    yield (
+        "of all lengths",
+        X * np.geomspace(1e-2, 1.0, 24)[rng.permutation(24), None],
+        y,
+    )
     zeros = np.where(y[:, None] == 1, X, 0.0)
     yield "zeros", zeros, y
 
@@ -67,8 +71,15 @@ def test_separable_data_is_never_called_inseparable(of, fit_intercept, rng):
     for name, examples, y in data_sets(rng):
         # Without rounding: rounded matrices of rank below n may have negative eigenvalues.
         X = np.round(examples * 2.0**14) / 2.0**14
-        params = {"normalize": normalize, "fit_intercept": fit_intercept, "kernel": kernel}
-        clf, given = make(cls, max_iter=300, **params), X if kernel == "linear" else X @ X.T
+        params = {
+            "normalize": normalize,
+            "fit_intercept": fit_intercept,
+            "kernel": kernel,
+        }
+        clf, given = (
+            make(cls, max_iter=300, **params),
+            X if kernel == "linear" else X @ X.T,
+        )
         fit(clf, given, y)
         rows = "X"
         if normalize:
@@ -92,8 +103,19 @@ def test_separable_data_is_never_called_inseparable(of, fit_intercept, rng):
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_units_do_not_matter(cls, kernel, fit_intercept, rng):
     X, y = separable(rng)
-    params = {"normalize": True, "fit_intercept": fit_intercept, "max_iter": 40, "tol": 0.0}
-    params |= {"kernel": kernel, "degree": 3, "coef0": 0.0, "gamma": 1.0, "stopping": "gap"}
+    params = {
+        "normalize": True,
+        "fit_intercept": fit_intercept,
+        "max_iter": 40,
+        "tol": 0.0,
+    }
+    params |= {
+        "kernel": kernel,
+        "degree": 3,
+        "coef0": 0.0,
+        "gamma": 1.0,
+        "stopping": "gap",
+    }
     once = fit(make(cls, **params), X, y)
     for unit in (1e-6, 3.0, 2.0**40):
         other = fit(make(cls, **params), unit * X, y)
@@ -116,10 +138,18 @@ KERNELS = {
 @each_normalizing
 @pytest.mark.parametrize("kernel", [slow("linear"), "rbf", "poly"])
 @pytest.mark.parametrize("fit_intercept", [False, True])
-def test_decisions_are_those_of_the_boundary_over_the_norm(cls, kernel, fit_intercept, rng):
+def test_decisions_are_those_of_the_boundary_over_the_norm(
+    cls, kernel, fit_intercept, rng
+):
     X, y = separable(rng, n=40)
     new, k = rng.standard_normal((15, X.shape[1])), KERNELS[kernel]
-    params = {"kernel": kernel, "gamma": 0.3, "degree": 2, "coef0": 1.0, "max_iter": 400}
+    params = {
+        "kernel": kernel,
+        "gamma": 0.3,
+        "degree": 2,
+        "coef0": 1.0,
+        "max_iter": 400,
+    }
     params |= {"normalize": True, "fit_intercept": fit_intercept}
     clf = pickle.loads(pickle.dumps(fit(make(cls, **params), X, y)))
     assert clf.separable_
@@ -136,7 +166,9 @@ def test_decisions_are_those_of_the_boundary_over_the_norm(cls, kernel, fit_inte
     single = fit(clone(clf), X.astype(np.float32), y)
     assert check_certificate(single, X.astype(np.float32), y, rtol=1e-5)
     if cls is SmoothedKernelPerceptron:  # no round depends on the last digits
-        np.testing.assert_allclose(single.decision_function(new), F, rtol=1e-3, atol=1e-3)
+        np.testing.assert_allclose(
+            single.decision_function(new), F, rtol=1e-3, atol=1e-3
+        )
 
 
 @pytest.mark.slow
@@ -160,7 +192,9 @@ def test_weights_are_copies_and_blocks_are_parts(cls, C, rng):
         np.testing.assert_allclose(blocks.margin_bound_, whole.margin_bound_, rtol=1e-9)
         confirmed(blocks, parts)
     if not cls()._algorithm().requires.in_order:
-        copies = fit(make(cls, **params), np.repeat(X, weight, axis=0), np.repeat(y, weight))
+        copies = fit(
+            make(cls, **params), np.repeat(X, weight, axis=0), np.repeat(y, weight)
+        )
         assert copies.constant_ == whole.constant_
         np.testing.assert_allclose(copies.margin_bound_, whole.margin_bound_, rtol=1e-9)
 
@@ -198,14 +232,23 @@ def test_norms_of_long_examples_keep_their_digits(container, fit_intercept, rng)
 def test_squares_below_zero_count_as_zero(cls):
     """Found by the attack: fit and check disagreed about kernels that are no inner product."""
     X, y = np.eye(4)[[1, 0, 1, 1]] * [1.0, 0.0, 0.0, 0.0], [0, 1, 0, 0]
-    params = {"kernel": "poly", "degree": 3, "coef0": -1.0, "normalize": True, "max_iter": 60}
+    params = {
+        "kernel": "poly",
+        "degree": 3,
+        "coef0": -1.0,
+        "normalize": True,
+        "max_iter": 60,
+    }
     confirmed(fit(make(cls, stopping="gap", **params), X, y), X, y)
 
 
 @each_normalizing
 def test_powers_beyond_float32_are_checked_in_float64(cls, rng):
     X, y = separable(rng)
-    X, params = (1e14 * X).astype(np.float32), {"kernel": "poly", "gamma": 1.0, "normalize": True}
+    X, params = (
+        (1e14 * X).astype(np.float32),
+        {"kernel": "poly", "gamma": 1.0, "normalize": True},
+    )
     confirmed(fit(make(cls, max_iter=50, **params), X, y), X, y)
 
 
@@ -247,7 +290,9 @@ def test_normalized_rows_are_those_of_normalized_data(k, sparse, fit_intercept, 
     unit = normalized_rows(X, fit_intercept=fit_intercept)
     given = sp.csr_array(X) if sparse else X
     params = {"max_iter": 50, "tol": 0.0}
-    inside = SmoothedKernelPerceptron(normalize=True, fit_intercept=fit_intercept, **params)
+    inside = SmoothedKernelPerceptron(
+        normalize=True, fit_intercept=fit_intercept, **params
+    )
     outside = fit(SmoothedKernelPerceptron(fit_intercept=False, **params), unit, y)
     coef = fit(inside, given, y).coef_
     if fit_intercept:
@@ -255,7 +300,9 @@ def test_normalized_rows_are_those_of_normalized_data(k, sparse, fit_intercept, 
     np.testing.assert_allclose(coef, outside.coef_, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(inside.margin_bound_, outside.margin_bound_)
     F = outside.decision_function(unit)
-    np.testing.assert_allclose(inside.decision_function(given), F, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(
+        inside.decision_function(given), F, rtol=1e-8, atol=1e-10
+    )
 
 
 def test_norms_that_overflow_and_kernels_of_rows_not_yet_divided_are_refused(rng):
@@ -263,11 +310,16 @@ def test_norms_that_overflow_and_kernels_of_rows_not_yet_divided_are_refused(rng
     vast = np.array([[1.5e308, 1.5e308], [1.0, 0.0], [0.0, 1.0]])
     for fit_intercept in (False, True):
         with pytest.raises(ValueError, match="scale X"):
-            SmoothedKernelPerceptron(normalize=True, fit_intercept=fit_intercept).fit(vast, y[:3])
+            SmoothedKernelPerceptron(normalize=True, fit_intercept=fit_intercept).fit(
+                vast, y[:3]
+            )
     with pytest.raises(ValueError, match="normalize=False"):
         SmoothedKernelPerceptron(kernel="precomputed", normalize=True).fit(X @ X.T, y)
     X[7] = 0.0  # with an intercept, its norm of 0 would have to be known in prediction
-    K = normalized_rows(X, fit_intercept=False) @ normalized_rows(X, fit_intercept=False).T
+    K = (
+        normalized_rows(X, fit_intercept=False)
+        @ normalized_rows(X, fit_intercept=False).T
+    )
     with pytest.raises(ValueError, match="its diagonal goes from 0 to 1"):
         SmoothedKernelPerceptron(kernel="precomputed", normalize=True).fit(K, y)
     params = {"kernel": "precomputed", "normalize": True, "fit_intercept": False}

@@ -42,7 +42,9 @@ def test_every_parameter_has_a_constraint_and_an_error(cls):
 
 @each
 def test_docstrings_show_the_defaults_of_the_class(cls):
-    described = {entry.name: entry.type for entry in sections_of(cls.__doc__)["Parameters"]}
+    described = {
+        entry.name: entry.type for entry in sections_of(cls.__doc__)["Parameters"]
+    }
     assert list(described) == list(parameters(cls))
     for name, p in parameters(cls).items():
         written = described[name].split("default=")[1]
@@ -52,7 +54,9 @@ def test_docstrings_show_the_defaults_of_the_class(cls):
     assert "As in :class:" not in cls.__doc__
 
 
-@pytest.mark.parametrize("cls", [*ESTIMATORS, *REGRESSORS, *DETECTORS, MaxMarginClassifierCV])
+@pytest.mark.parametrize(
+    "cls", [*ESTIMATORS, *REGRESSORS, *DETECTORS, MaxMarginClassifierCV]
+)
 def test_public_attributes_of_a_class_are_parameters(cls):
     values = {name: getattr(cls, name) for name in dir(cls) if not name.startswith("_")}
     shown = {name for name, value in values.items() if not hasattr(value, "__get__")}
@@ -95,13 +99,17 @@ class Derived(MomentumMarginClassifier):
 
 
 def test_the_nearest_description_and_default_hold(rng):
-    doc, parent = (sections_of(cls.__doc__) for cls in (Derived, MomentumMarginClassifier))
+    doc, parent = (
+        sections_of(cls.__doc__) for cls in (Derived, MomentumMarginClassifier)
+    )
     described, before = ({p.name: p for p in of["Parameters"]} for of in (doc, parent))
     assert described.keys() - before.keys() == {"speed"}
     assert described["speed"][1:] == ("float, default=2.0", ["How fast."])
     assert described["tol"][1:] == ("float, default=0.5", ["Text of Derived."])
     assert described["step"] == before["step"]
-    fitted, others = ({a.name: a.desc for a in of["Attributes"]} for of in (doc, parent))
+    fitted, others = (
+        {a.name: a.desc for a in of["Attributes"]} for of in (doc, parent)
+    )
     assert fitted == {**others, "margin_": ["Text of its margin."]}
     assert doc["Summary"] == ["Another summary."]
     assert not doc["Notes"]
@@ -112,7 +120,10 @@ def test_the_nearest_description_and_default_hold(rng):
 
 @each
 def test_estimators_are_as_scikit_learn_wants_them(cls):
-    clf, defaults = cls(tol=0.5), {name: p.default for name, p in parameters(cls).items()}
+    clf, defaults = (
+        cls(tol=0.5),
+        {name: p.default for name, p in parameters(cls).items()},
+    )
     assert vars(cls()) == defaults == cls().get_params()
     assert all(p.kind is p.KEYWORD_ONLY for p in parameters(cls).values())
     assert repr(clf) == f"{cls.__name__}(tol=0.5)"
@@ -153,7 +164,11 @@ def test_subclasses_that_declare_nothing(rng):
 
 
 FIRST_ORDER = {
-    *("MomentumMarginClassifier", "AdaptiveSamplingKernelClassifier", "OptimisticPerceptron"),
+    *(
+        "MomentumMarginClassifier",
+        "AdaptiveSamplingKernelClassifier",
+        "OptimisticPerceptron",
+    ),
     *("DualLpPerceptron", "AcceleratedPerceptron", "SmoothedKernelPerceptron"),
 }
 
@@ -183,13 +198,22 @@ print(MaxMarginClassifier(tol=0.5).fit([[0.0], [1.0]], [0, 1]).status_)
         ({"step": -1.0}, "step"),
         ({"step": lambda t: 1 - t}, "gave 0.0 at round 1"),
         ({"step": None}, "'step'.*Got None"),
-        ({"step": PowerSchedule}, r"PowerSchedule is a class.*such as PowerSchedule\(\)"),
+        (
+            {"step": PowerSchedule},
+            r"PowerSchedule is a class.*such as PowerSchedule\(\)",
+        ),
         ({"momentum": 1.5}, "momentum"),
         ({"momentum": "none"}, "None.*Got 'none'"),
         ({"momentum": lambda t: -1.0}, "gave -1.0 at round 0"),
         ({"kernel": "gaussian"}, "rbf"),
-        ({"kernel": "rbf", "kernel_params": {"foo": 1}}, r"\['foo'\].*parameters are \['gamma'\]"),
-        ({"kernel": "poly", "kernel_params": {"n": 1}}, r"\['coef0', 'degree', 'gamma'\]"),
+        (
+            {"kernel": "rbf", "kernel_params": {"foo": 1}},
+            r"\['foo'\].*parameters are \['gamma'\]",
+        ),
+        (
+            {"kernel": "poly", "kernel_params": {"n": 1}},
+            r"\['coef0', 'degree', 'gamma'\]",
+        ),
         ({"kernel_params": {"gamma": 1.0}}, "it has no parameters"),
         ({"loss": "hinge"}, "logistic"),
     ],
@@ -203,7 +227,13 @@ def test_errors_say_what_to_do(params, text, rng):
 def test_kernel_params_stand_for_parameters(rng):
     X, y = separable(rng)
     a = fit(MomentumMarginClassifier(kernel="rbf", gamma=0.3, max_iter=9), X, y)
-    b = fit(MomentumMarginClassifier(kernel="rbf", kernel_params={"gamma": 0.3}, max_iter=9), X, y)
+    b = fit(
+        MomentumMarginClassifier(
+            kernel="rbf", kernel_params={"gamma": 0.3}, max_iter=9
+        ),
+        X,
+        y,
+    )
     assert a.margin_bound_ == b.margin_bound_
     with pytest.raises(ValueError, match="it has no parameters"):
         MomentumMarginClassifier(kernel_params={"foo": 1}).fit_blocks([(X, y)])

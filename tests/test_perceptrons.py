@@ -81,7 +81,9 @@ def test_lemmas_4_and_5_and_theorem_1(balanced, kind, rng):
             assert smooth <= -margins.min() + 1e-12
         if at.min_margin <= 0:
             last = at.k
-    within(most, 8 * np.log(data.n_rows), "excess of the squared norm times (k + 1)(k + 2)")
+    within(
+        most, 8 * np.log(data.n_rows), "excess of the squared norm times (k + 1)(k + 2)"
+    )
     if "overlapping" not in kind:
         assert last > 10 or balanced  # the statement can fail
         within(last, enough, "the last round without a separator")
@@ -102,7 +104,9 @@ def test_smoothed_perceptron_is_algorithm_4s(rng):
             np.testing.assert_allclose(at.p.coef, p, atol=1e-12)
             np.testing.assert_allclose(at.mu, mu)
             theta = 2 / (k + 3)
-            alpha = (1 - theta) * (alpha + theta * p) + theta**2 * softmax(-G @ alpha / mu)
+            alpha = (1 - theta) * (alpha + theta * p) + theta**2 * softmax(
+                -G @ alpha / mu
+            )
             mu = (1 - theta) * mu
             p = (1 - theta) * p + theta * softmax(-G @ alpha / mu)
 
@@ -169,7 +173,9 @@ def test_theorem_4_where_they_are_not(rng):
     assert np.all(np.diff(np.log2(goals)) <= -1 + 1e-9)  # eq. (15)
     assert len(goals) <= np.log2(1 / epsilon) + 1
     # Lemma 9: 2 sqrt(2 n) / delta, whatever rho is
-    assert all(m <= 2 * np.sqrt(2 * len(X)) / d for m, d in zip(lengths, goals, strict=True))
+    assert all(
+        m <= 2 * np.sqrt(2 * len(X)) / d for m, d in zip(lengths, goals, strict=True)
+    )
 
 
 def test_the_model_where_nothing_separates_sums_up_all_outer_rounds(rng):
@@ -220,7 +226,9 @@ def test_the_normalized_perceptron_converges_to_the_largest_margin(kind, rng):
     """The remark after Algorithm 3: four times the rounds, clearly less of a shortfall."""
     data, _, rho = unit(*kind(rng))
     short = {}
-    for k, state in enumerate(rounds(NormalizedKernelPerceptron(), data, 4000), start=1):
+    for k, state in enumerate(
+        rounds(NormalizedKernelPerceptron(), data, 4000), start=1
+    ):
         if k in (1000, 4000):
             short[k] = 1 - state.p.weights.min_margin / data.norm(state.w) / rho
     print(f"shortfall of the margin: {short}")
@@ -235,7 +243,9 @@ def surrounding(rng, d, n=24):
     """Rows of norm 1 whose hull has the origin inside, as data; and the ball's radius."""
     while True:
         X, y = rng.standard_normal((n, d)), np.arange(n) % 2
-        radius = -ConvexHull(unit_rows(X, y)).equations[:, -1].max()  # of the nearest facet
+        radius = (
+            -ConvexHull(unit_rows(X, y)).equations[:, -1].max()
+        )  # of the nearest facet
         if radius > 0.05:
             return X, y, radius
 
@@ -253,7 +263,11 @@ def smooth_loss(A, state):
     """``L^q_mu(alpha)``, mu, and ``w = A' alpha``; mu here is the paper's over n."""
     at = smoothed(state.inner)
     mu, w, p = len(A) * at.mu, A.T @ at.alpha.coef, at.answer.coef
-    return -(A @ w) @ p - 0.5 * mu * np.sum((p - state.q.coef) ** 2) + 0.5 * w @ w, mu, w
+    return (
+        -(A @ w) @ p - 0.5 * mu * np.sum((p - state.q.coef) ** 2) + 0.5 * w @ w,
+        mu,
+        w,
+    )
 
 
 @pytest.mark.parametrize("d", [2, 3, 4])
@@ -273,7 +287,9 @@ def test_lemmas_7_and_9_and_theorem_4_with_the_margin(d, rng):
         if state.t != last:
             last, far = state.t, distance_to_witnesses(A, q)
             length = np.linalg.norm(A.T @ q)
-            limits.append(2 * np.sqrt(n) / state.delta * min(np.sqrt(2), length / radius))
+            limits.append(
+                2 * np.sqrt(n) / state.delta * min(np.sqrt(2), length / radius)
+            )
             lengths.append(0)
         lengths[-1] += 1
         value, mu, _ = smooth_loss(A, state)
@@ -282,7 +298,9 @@ def test_lemmas_7_and_9_and_theorem_4_with_the_margin(d, rng):
             break
     assert data.norm(at.p) < epsilon
     assert all(m <= limit for m, limit in zip(lengths, limits, strict=True))
-    later = lengths[len(lengths) // 2 :]  # |q| is below |rho| by then: sqrt(n) / |rho| decides
+    later = lengths[
+        len(lengths) // 2 :
+    ]  # |q| is below |rho| by then: sqrt(n) / |rho| decides
     assert max(later) <= 2 * np.sqrt(n) * gamma / radius
 
 
@@ -290,7 +308,11 @@ def test_lemmas_7_and_9_and_theorem_4_with_the_margin(d, rng):
 def test_lemma_8_where_a_separator_exists(kind, rng):
     """L^q_mu(alpha) >= L(alpha) - mu, and SNKPVN separates within 2 sqrt(2 n) / rho rounds."""
     data, A, rho = unit(*kind(rng))
-    enough, last, endless = 2 * np.sqrt(2 * len(A)) / rho, 0, PerceptronVonNeumann(gamma_outer=1e9)
+    enough, last, endless = (
+        2 * np.sqrt(2 * len(A)) / rho,
+        0,
+        PerceptronVonNeumann(gamma_outer=1e9),
+    )
     for state in rounds(endless, data, int(enough) + 20):
         value, mu, w = smooth_loss(A, state)
         assert value >= -(A @ w).min() + 0.5 * w @ w - mu - 1e-12
@@ -412,7 +434,9 @@ def test_r_is_a_factor_that_a_grid_can_search(rng):
     X, y = separable(rng)
     with pytest.raises(ValueError, match=r"'r'.*\[1\.0, inf\)"):
         OptimisticPerceptron(r=0.9).fit(X, y)
-    search = GridSearchCV(OptimisticPerceptron(), {"r": [1.0, 2.0]}, cv=2).fit(1e6 * X, y)
+    search = GridSearchCV(OptimisticPerceptron(), {"r": [1.0, 2.0]}, cv=2).fit(
+        1e6 * X, y
+    )
     assert not np.isnan(search.cv_results_["mean_test_score"]).any()
 
 
@@ -444,7 +468,9 @@ def test_one_row_an_update_takes_as_many_updates_as_novikoff_allows(n):
     y = np.arange(n) % 2
     X = np.where(y == 1, 1.0, -1.0)[:, None] * np.eye(n)
     data = game(X, y)
-    for t, state in enumerate(rounds(NormalizedKernelPerceptron(), data, n + 1), start=1):
+    for t, state in enumerate(
+        rounds(NormalizedKernelPerceptron(), data, n + 1), start=1
+    ):
         assert (data.margins(state.w).min() > 0) == (t >= n)
     assert fit(KernelPerceptron(fit_intercept=False), X, y).n_mistakes_ == n
     clf = OptimisticPerceptron(fit_intercept=False, stopping="separation")
@@ -488,7 +514,9 @@ def test_batch_perceptrons_add_the_worst_row(steps, rng):
     data, A, _ = known(*separable(rng, n=40))
     w, total, outside = np.zeros(A.shape[1]), np.zeros(A.shape[1]), 0
     for t, state in enumerate(rounds(BatchPerceptron(steps=steps), data, 60), start=1):
-        row = A[np.argmin(A @ w)] if t > 1 else A.mean(axis=0)  # at w = 0 all are equally bad
+        row = (
+            A[np.argmin(A @ w)] if t > 1 else A.mean(axis=0)
+        )  # at w = 0 all are equally bad
         if steps == "cotter":
             w = w + row / np.sqrt(t)
             outside += np.linalg.norm(w) > 1.0
@@ -497,7 +525,9 @@ def test_batch_perceptrons_add_the_worst_row(steps, rng):
             w = w + row
         total += w
         np.testing.assert_allclose(state.w.image, w, rtol=1e-10, atol=1e-12)
-        np.testing.assert_allclose(state.average.image, total / t, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(
+            state.average.image, total / t, rtol=1e-10, atol=1e-12
+        )
     assert outside > 10 or steps == "constant"
 
 
@@ -510,7 +540,9 @@ def test_the_margin_of_cotters_average(kind, rng):
         if state.t & (state.t - 1) == 0:  # sometimes
             margin = data.margins(state.average).min()
             short = max(short, (gamma - margin) * np.sqrt(state.t))
-    within(short, 3.0, "shortfall of the average's margin, times the root of the rounds")
+    within(
+        short, 3.0, "shortfall of the average's margin, times the root of the rounds"
+    )
     assert margin > 0
 
 
@@ -519,7 +551,9 @@ def test_normalized_kernel_perceptron_is_algorithm_3s(rng):
     alpha = np.zeros(len(A))
     for k, state in enumerate(rounds(NormalizedKernelPerceptron(), data, 60)):
         theta = 1 / (k + 1)
-        alpha = (1 - theta) * alpha + theta * np.eye(len(A))[np.argmin(A @ (A.T @ alpha))]
+        alpha = (1 - theta) * alpha + theta * np.eye(len(A))[
+            np.argmin(A @ (A.T @ alpha))
+        ]
         np.testing.assert_allclose(state.w.coef / (k + 1), alpha, atol=1e-12)
         assert state.w.coef.min() >= 0  # the second remark: alpha stays in the simplex
         np.testing.assert_allclose(state.w.coef.sum(), k + 1)
@@ -536,7 +570,9 @@ def test_von_neumann_is_algorithm_5s(rng):
         before, p = p, state.p.coef.copy()
         theta = (p[j] - before[j]) / (1 - before[j])
         np.testing.assert_allclose(theta, exact, atol=2e-4)
-        np.testing.assert_allclose(p, (1 - theta) * before + theta * np.eye(len(A))[j], atol=1e-12)
+        np.testing.assert_allclose(
+            p, (1 - theta) * before + theta * np.eye(len(A))[j], atol=1e-12
+        )
 
 
 @pytest.mark.parametrize("n", [*range(2, 7), slow(7)])
@@ -552,7 +588,10 @@ def mistakes_in_turn(A, sign, most):
         margins = A @ w
         partner = np.arange(n)
         if sign is not None:
-            lowest = {s: int(np.where(sign == s, margins, np.inf).argmin()) for s in (-1.0, 1.0)}
+            lowest = {
+                s: int(np.where(sign == s, margins, np.inf).argmin())
+                for s in (-1.0, 1.0)
+            }
             partner = np.array([lowest[-s] for s in sign])
         order = np.roll(np.arange(n), -start)
         wrong = [r for r in order if margins[r] + margins[partner[r]] <= 0.0]
@@ -570,7 +609,12 @@ def mistakes_in_turn(A, sign, most):
 def test_rosenblatts_perceptron_visits_rows_in_turn(kernel, fit_intercept, rng):
     X, y = overlapping(rng, n=30, d=4)
     X, sign = X / np.linalg.norm(X, axis=1).max(), np.where(y == 1, 1.0, -1.0)
-    params = {"kernel": kernel, "gamma": 1.0, "degree": 1, "fit_intercept": fit_intercept}
+    params = {
+        "kernel": kernel,
+        "gamma": 1.0,
+        "degree": 1,
+        "fit_intercept": fit_intercept,
+    }
     clf = fit(KernelPerceptron(max_iter=200, warm_start=True, **params), X, y)
     expected = mistakes_in_turn(sign[:, None] * X, sign if fit_intercept else None, 200)
     assert clf.n_mistakes_ == expected.sum() == 200
@@ -583,6 +627,8 @@ def test_rosenblatts_perceptron_tells_thin_margins_from_none(rng):
     assert (clf.status_, clf.n_mistakes_) == ("separated", 1)
     X, y = separable(rng, n=20, d=4)
     X[::3] *= 1e-10
-    expected = mistakes_in_turn(np.where(y == 1, 1.0, -1.0)[:, None] * X, None, 10_000).sum()
+    expected = mistakes_in_turn(
+        np.where(y == 1, 1.0, -1.0)[:, None] * X, None, 10_000
+    ).sum()
     clf = KernelPerceptron(fit_intercept=False, tol=0.0).fit(X, y)
     assert (clf.status_, clf.n_mistakes_) == ("separated", expected)

@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.battery import WITH_THE_TOY, each, slow, some_slow
-from helpers.estimators import ENDLESS, ESTIMATORS, fit, make, overlapping, parameters, separable
+from helpers.estimators import (
+    ENDLESS,
+    ESTIMATORS,
+    fit,
+    make,
+    overlapping,
+    parameters,
+    separable,
+)
 from helpers.pairwise import pairwise
 from sklearn.base import clone
 from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
@@ -87,16 +95,23 @@ def by_skops(model):
 
 
 def assert_equal_models(model, other, X, y):
-    np.testing.assert_array_equal(model.decision_function(X), other.decision_function(X))
+    np.testing.assert_array_equal(
+        model.decision_function(X), other.decision_function(X)
+    )
     check, expected = (check_certificate(m, X, y) for m in (model, other))
     assert check
-    assert (check.margin, check.margin_bound) == (expected.margin, expected.margin_bound)
+    assert (check.margin, check.margin_bound) == (
+        expected.margin,
+        expected.margin_bound,
+    )
     assert str(model.certificate_) == str(other.certificate_)
     difference = model.certificate_.weights - other.certificate_.weights
     assert difference.count_nonzero() == 0
 
 
-@pairwise(cls=some_slow(WITH_THE_TOY), copied=[by_pickle, slow(by_joblib), slow(by_skops)])
+@pairwise(
+    cls=some_slow(WITH_THE_TOY), copied=[by_pickle, slow(by_joblib), slow(by_skops)]
+)
 def test_round_trips(cls, copied, rng):
     for params, X, y in problems(cls, rng):
         unfitted = copied(make(cls, max_iter=8, **params, **ENDLESS))
@@ -108,7 +123,9 @@ def test_round_trips(cls, copied, rng):
         assert not hasattr(clone(copied(model)), "certificate_")
 
 
-@pairwise(cls=some_slow(ESTIMATORS), copied=[by_pickle, slow(by_joblib), slow(by_skops)])
+@pairwise(
+    cls=some_slow(ESTIMATORS), copied=[by_pickle, slow(by_joblib), slow(by_skops)]
+)
 def test_round_trips_of_fits_to_be_gone_on_with(cls, copied, rng):
     for kernel in ("linear", *(("rbf",) if "kernel" in parameters(cls) else ())):
         X, y = overlapping(rng, k=3)
@@ -145,7 +162,9 @@ def test_skops_need_trust_no_one_but_us(cls, rng):
         assert untrusted(make(cls, **params)) == {own} | theirs
         assert untrusted(fit(make(cls, **params), X, y)) <= {own} | FINISHED | theirs
         pending = untrusted(fit(make(cls, warm_start=True, **params), X, y))
-        assert all(name.startswith("marginsvm.") for name in pending - FINISHED - theirs)
+        assert all(
+            name.startswith("marginsvm.") for name in pending - FINISHED - theirs
+        )
 
 
 @pytest.mark.parametrize("skops", [False, True])
@@ -233,7 +252,10 @@ def test_kernels(model, kind, params, form, rng):
     assert isinstance(theirs, kind)
     are_equal(theirs, ours, form(rng.standard_normal((30, 3)) + X.mean(axis=0)))
     assert theirs.n_support_.sum() == len(ours.support_)
-    assert theirs.get_params().get("nu", 0.5) == getattr(ours, "nu", 0.5) or kind is not OneClassSVM
+    assert (
+        theirs.get_params().get("nu", 0.5) == getattr(ours, "nu", 0.5)
+        or kind is not OneClassSVM
+    )
 
 
 @pytest.mark.parametrize("C", [np.inf, 1.0])
@@ -253,7 +275,11 @@ def test_a_predictor_that_is_zero(kernel):
 
 def test_it_is_the_predictor_that_svc_finds(rng):
     X, y = overlapping(rng, n=80)
-    ours = MaxMarginClassifier(C=1.0, loss="hinge", kernel="rbf", tol=1e-7).fit(X, y).to_sklearn()
+    ours = (
+        MaxMarginClassifier(C=1.0, loss="hinge", kernel="rbf", tol=1e-7)
+        .fit(X, y)
+        .to_sklearn()
+    )
     theirs = SVC(C=1.0, kernel="rbf", tol=1e-9).fit(X, y)
     np.testing.assert_array_equal(ours.support_, theirs.support_)
     np.testing.assert_array_equal(ours.n_support_, theirs.n_support_)
@@ -284,6 +310,8 @@ def test_what_has_none_is_refused(rng):
     def kernel(A, B):
         return np.array([[float(len(set(a) & set(b))) for b in B] for a in A])
 
-    words = fit(MaxMarginClassifier(C=1.0, kernel=kernel), ["ab", "cd", "ac"], [0, 1, 0])
+    words = fit(
+        MaxMarginClassifier(C=1.0, kernel=kernel), ["ab", "cd", "ac"], [0, 1, 0]
+    )
     with pytest.raises(ValueError, match="not objects"):
         words.to_sklearn()

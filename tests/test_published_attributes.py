@@ -29,7 +29,12 @@ def near_a_feature(rng, n):
 def test_attributes_read_the_certificate(rng):
     X, y = separable(rng)
     clf = MaxMarginClassifier().fit(X, y)
-    other = {"margin": 0.1, "margin_bound": 0.2, "separable": None, "status": "max_iter"}
+    other = {
+        "margin": 0.1,
+        "margin_bound": 0.2,
+        "separable": None,
+        "status": "max_iter",
+    }
     claim(clf, **other)
     assert {name: getattr(clf, f"{name}_") for name in other} == other
     assert clf.gap_ == 0.5
@@ -60,7 +65,9 @@ def test_each_attribute_is_read(exact, rng):
     X, y = overlapping(rng)
     weight = rng.choice([0.0, 1.0, 0.3, 7.0], len(y))
     for kernel in ("linear", "rbf")[: 1 if exact else 2]:
-        clf = MaxMarginClassifier(C=0.3, loss="hinge", kernel=kernel, class_weight="balanced")
+        clf = MaxMarginClassifier(
+            C=0.3, loss="hinge", kernel=kernel, class_weight="balanced"
+        )
         clf.fit(X, y, weight)
         assert "nu_" in attributes(clf)
         assert is_found(clf, X, y, weight, exact=exact, rng=rng)
@@ -77,7 +84,9 @@ def test_a_search_publishes_what_it_has_found(rng):
     assert is_found(search, X, y)
     assert is_found(search.best_estimator_, X, y, holder=search)
     pipeline = make_pipeline(StandardScaler(), MaxMarginClassifierCV(Cs=2, cv=3))
-    within = GridSearchCV(pipeline, {"maxmarginclassifiercv__fit_intercept": [True]}, cv=2)
+    within = GridSearchCV(
+        pipeline, {"maxmarginclassifiercv__fit_intercept": [True]}, cv=2
+    )
     within.fit(X, y)
     assert is_found(within.best_estimator_[-1], X, y, holder=within, rng=rng)
     copied = pickle.loads(pickle.dumps(search))
@@ -97,7 +106,9 @@ def test_a_certificate_of_other_things_is_refused(exact, rng):
     X, y = near_a_feature(rng, 20)
     reg = fit(DualLpRegressor(random_state=0, epsilon=0.2), X, y)
     true, others = reg.certificate_, [None, "0.5", np.array([0.1]), [1.0]]
-    lies = dict.fromkeys(("norm", "norm_bound", "violation", "status", "weights"), others)
+    lies = dict.fromkeys(
+        ("norm", "norm_bound", "violation", "status", "weights"), others
+    )
     lies["feasible"] = [1, 0, "True", [True], np.True_]
     for name, other in ((name, other) for name, some in lies.items() for other in some):
         reg.certificate_ = changed(true, **{name: other})

@@ -12,7 +12,15 @@ from helpers.pairwise import pairwise
 from scipy.optimize import linprog, minimize
 
 from marginsvm.extend import euclidean, logistic, softmax, worst_row
-from marginsvm.fit import Algorithm, Candidate, Progress, Stopping, confirm, least_loss, play
+from marginsvm.fit import (
+    Algorithm,
+    Candidate,
+    Progress,
+    Stopping,
+    confirm,
+    least_loss,
+    play,
+)
 from marginsvm.problem import intercepts
 from marginsvm.problem.adapter import LinearAdapter, Vector
 from marginsvm.problem.intercepts import (
@@ -36,7 +44,9 @@ def problem(rng, k, balanced, weighted=False):
     return rows, rng.standard_normal(rows.score_shape)
 
 
-@pairwise(k=[2, 5], weighted=[False, True], scale=[1.0, 30.0, 1000.0], response=RESPONSES)
+@pairwise(
+    k=[2, 5], weighted=[False, True], scale=[1.0, 30.0, 1000.0], response=RESPONSES
+)
 def test_responses_are_balanced(k, weighted, scale, response, rng):
     rows, F = problem(rng, k, True, weighted)
     F = scale * F
@@ -55,24 +65,32 @@ def test_responses_are_balanced(k, weighted, scale, response, rng):
 @pytest.mark.parametrize("balanced", [True, False])
 def test_logistic_is_as_smooth_at_any_margin(k, balanced, rng):
     rows, F = problem(rng, k, balanced, weighted=True)
-    margins = np.where(np.isfinite(rows.margins(F)), rng.uniform(0.0, 0.2, rows.shape), np.inf)
+    margins = np.where(
+        np.isfinite(rows.margins(F)), rng.uniform(0.0, 0.2, rows.shape), np.inf
+    )
     near, far = (logistic(rows, level + margins, 1.0) for level in (36.7, 37.1))
     assert near.min_margin < 37.0 < far.min_margin
-    assert near.smoothness == far.smoothness == pytest.approx(rows.weights.sum() * (k - 1))
+    assert (
+        near.smoothness == far.smoothness == pytest.approx(rows.weights.sum() * (k - 1))
+    )
     np.testing.assert_allclose(near.q, far.q, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("k", [2, 4])
 @pytest.mark.parametrize("balanced", [True, False])
 @pytest.mark.parametrize(
-    ("response", "mu"), [(softmax, 0.7), (euclidean, 1e-4), (euclidean, 0.1), (euclidean, 10.0)]
+    ("response", "mu"),
+    [(softmax, 0.7), (euclidean, 1e-4), (euclidean, 0.1), (euclidean, 10.0)],
 )
 def test_responses_minimise_over_the_balanced_simplex(response, mu, k, balanced, rng):
     """No weights are better to first order; with the entropy, what is least is -mu log_risk."""
     rows, F = problem(rng, k, balanced, weighted=True)
     margins = rows.margins(F)
     inside, best = np.isfinite(margins), response(rows, margins, mu)
-    q, ratio = best.q[inside], best.q[inside] / np.broadcast_to(rows.prior, rows.shape)[inside]
+    q, ratio = (
+        best.q[inside],
+        best.q[inside] / np.broadcast_to(rows.prior, rows.shape)[inside],
+    )
     slope = np.log(ratio) + 1.0 if response is softmax else ratio - 1.0
     gradient = np.full(rows.shape, np.inf)
     gradient[inside] = margins[inside] + mu * slope
@@ -126,11 +144,15 @@ def test_two_classes_as_multiclass_are_binary(balanced, C, response, rng):
     w, u = binary.zeros(), multi.zeros()
     for _ in range(10):
         a, b = binary.respond(w, 1.0, response), multi.respond(u, 1.0, response)
-        np.testing.assert_allclose(a.weights.min_margin, b.weights.min_margin, atol=1e-12)
+        np.testing.assert_allclose(
+            a.weights.min_margin, b.weights.min_margin, atol=1e-12
+        )
         np.testing.assert_allclose(a.weights.mass, b.weights.mass)
         w, u = w + a.vector, u + b.vector
         np.testing.assert_allclose(binary.norm(w), multi.norm(u))
-        np.testing.assert_allclose(margin_of(binary, w), margin_of(multi, u), atol=1e-12)
+        np.testing.assert_allclose(
+            margin_of(binary, w), margin_of(multi, u), atol=1e-12
+        )
         np.testing.assert_allclose(w.mass, u.mass)
 
 
@@ -148,7 +170,9 @@ def test_adapter_against_explicit_rows(k, C, rng):
     np.testing.assert_allclose(data.norm(w), np.linalg.norm(v))
 
 
-@pairwise(dtype=[np.float64, np.float32], balanced=[0, 1], weighted=[0, 1], C=[9, np.inf])
+@pairwise(
+    dtype=[np.float64, np.float32], balanced=[0, 1], weighted=[0, 1], C=[9, np.inf]
+)
 def test_many_examples_respond_as_few(dtype, balanced, weighted, C, rng):
     """Exponents, which rise along the examples, and sample weights range over many magnitudes."""
     n, unit = 90_001, 1e-9 if dtype is np.float64 else 1e-3
@@ -159,11 +183,18 @@ def test_many_examples_respond_as_few(dtype, balanced, weighted, C, rng):
     problem = LinearAdapter(X, rows, C)
     w = problem.combine(rng.random(n))
     w = w * (5.0 / problem.norm(w))
-    best, plain = problem.respond(w, 0.01), softmax.respond(rows, problem.margins(w), 0.01)
+    best, plain = (
+        problem.respond(w, 0.01),
+        softmax.respond(rows, problem.margins(w), 0.01),
+    )
     for name in ("q", "min_margin", "offsets", "log_risk"):
-        np.testing.assert_allclose(getattr(best.weights, name), getattr(plain, name), unit, 1e-12)
+        np.testing.assert_allclose(
+            getattr(best.weights, name), getattr(plain, name), unit, 1e-12
+        )
     image = problem.combine(best.weights.q, precise=True).image
-    np.testing.assert_allclose(best.vector.image, image, atol=unit * np.abs(image).max())
+    np.testing.assert_allclose(
+        best.vector.image, image, atol=unit * np.abs(image).max()
+    )
 
 
 @pytest.mark.parametrize("mu", [1e-12, 1.0])
@@ -206,13 +237,17 @@ def test_offsets_and_the_cheapest_cycle_prove_each_other(k, rng):
         size = np.abs(cost[np.isfinite(cost)]).max()
         least = (cost + found[:, None] - found).min()  # no cycle has a smaller mean
         assert least - 1e-13 * size <= mean <= least + 1e-13 * size
-        assert mean == pytest.approx(np.mean([cost[edge] for edge in edges]), abs=1e-13 * size)
+        assert mean == pytest.approx(
+            np.mean([cost[edge] for edge in edges]), abs=1e-13 * size
+        )
         assert [b for _, b in edges] == [a for a, _ in [*edges[1:], edges[0]]]
 
 
 def test_the_cheapest_cycle_of_many_classes_takes_few_rounds(rng, monkeypatch):
     rounds, of = [], intercepts._cheapest
-    monkeypatch.setattr(intercepts, "_cheapest", lambda *args: rounds.append(1) or of(*args))
+    monkeypatch.setattr(
+        intercepts, "_cheapest", lambda *args: rounds.append(1) or of(*args)
+    )
     cost = rng.normal(size=(400, 400))
     np.fill_diagonal(cost, np.inf)
     min_cycle(cost)
@@ -220,8 +255,12 @@ def test_the_cheapest_cycle_of_many_classes_takes_few_rounds(rng, monkeypatch):
 
 
 def test_no_cycle_leads_through_a_class_without_examples():
-    assert not any(np.isfinite(min_cycle(np.full((3, 3), v))[0]) for v in (np.inf, np.nan))
-    cost = np.array([[np.inf, 1.0, -9.0], [3.0, np.inf, -9.0], [np.inf, np.inf, np.inf]])
+    assert not any(
+        np.isfinite(min_cycle(np.full((3, 3), v))[0]) for v in (np.inf, np.nan)
+    )
+    cost = np.array(
+        [[np.inf, 1.0, -9.0], [3.0, np.inf, -9.0], [np.inf, np.inf, np.inf]]
+    )
     assert min_cycle(cost) == (2.0, [(0, 1), (1, 0)])
 
 
@@ -280,8 +319,12 @@ ENDLESS = Stopping(tol=0.0, max_iter=5)
 def test_the_best_of_all_rounds_is_kept():
     outcome = play(SCRIPT, data := of_two_rows(), ENDLESS)
     lines = [*outcome.progress.history]
-    np.testing.assert_allclose([line.lower for line in lines], [0.2, 0.5, 0.5, 0.6, 0.6])
-    np.testing.assert_allclose([line.upper for line in lines], [0.9, 0.9, 0.8, 0.8, 0.8])
+    np.testing.assert_allclose(
+        [line.lower for line in lines], [0.2, 0.5, 0.5, 0.6, 0.6]
+    )
+    np.testing.assert_allclose(
+        [line.upper for line in lines], [0.9, 0.9, 0.8, 0.8, 0.8]
+    )
     bounds = confirm(SCRIPT, data, outcome.progress)
     np.testing.assert_allclose([bounds.lower, bounds.upper], [0.6, 0.8])
     last = predictor(0.1)  # the model, had nothing been found
@@ -322,7 +365,9 @@ class BoastsOnce(Script):
     """Promises too much in its first round, where digits are lost."""
 
     def candidates(self, problem, state):
-        return Script.candidates(replace(self, too_much=0.3 * (state == 1)), problem, state)
+        return Script.candidates(
+            replace(self, too_much=0.3 * (state == 1)), problem, state
+        )
 
 
 def test_a_promise_that_failed_keeps_nothing_better_out():
@@ -340,7 +385,9 @@ def test_a_step_that_changes_nothing_ends_a_fit():
 
 
 def confirmed(lower, upper, *, separates=True, refuted=False):
-    return SimpleNamespace(lower=lower, upper=upper, separates=separates, refuted=refuted)
+    return SimpleNamespace(
+        lower=lower, upper=upper, separates=separates, refuted=refuted
+    )
 
 
 STATUSES = [
@@ -377,7 +424,9 @@ def test_each_status_has_its_proof(goal, C, lower, upper, known, status):
 def test_a_small_bound_ends_a_fit_with_a_proof_or_at_its_end():
     """Where no bound is negligible."""
     data, stopping = of_two_rows(), Stopping(max_iter=50)
-    found, proved = (confirmed(0.0, 1e-15, separates=False, refuted=r) for r in (False, True))
+    found, proved = (
+        confirmed(0.0, 1e-15, separates=False, refuted=r) for r in (False, True)
+    )
     going = Progress(None, n_iter=9, upper=1e-15)
     assert stopping.confirmed(data, going, found) is None
     assert stopping.confirmed(data, going, proved) == "no_margin"
@@ -411,7 +460,9 @@ def test_an_overlap_is_claimed_with_a_proof_only(overlaps):
     X[1, 1] += 0.0 if overlaps else 1e-12
     data = LinearAdapter(X, make_rows(np.array([0, 1, 0]), 2, balanced=True))
     q = data.combine(np.array([0.25, 0.5, 0.25]), precise=True)
-    progress = Progress(None, fallback=Candidate(q, offsets=np.zeros(2)), proof=Candidate(q, 1.0))
+    progress = Progress(
+        None, fallback=Candidate(q, offsets=np.zeros(2)), proof=Candidate(q, 1.0)
+    )
     found = confirm(SCRIPT, data, progress)
     assert found.upper < 1e-11
     assert found.refuted == overlaps
@@ -429,7 +480,13 @@ def test_the_intercept_of_least_loss_is_sought_where_small_margins_count(shift):
     found = least_loss(rows, sign * scores)
 
     def risk(parameters):
-        return np.exp(-sign * (np.exp(parameters[0]) * (scores + parameters[1] * 1e-3))).sum()
+        return np.exp(
+            -sign * (np.exp(parameters[0]) * (scores + parameters[1] * 1e-3))
+        ).sum()
 
-    best = minimize(risk, [6.0, 0.0], method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-10})
-    np.testing.assert_allclose(rows.score_offsets(found.offsets), 1e-3 * best.x[1], atol=2e-6)
+    best = minimize(
+        risk, [6.0, 0.0], method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-10}
+    )
+    np.testing.assert_allclose(
+        rows.score_offsets(found.offsets), 1e-3 * best.x[1], atol=2e-6
+    )

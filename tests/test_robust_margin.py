@@ -84,13 +84,17 @@ def test_the_response_is_the_best_one(seed, balanced, mu):
         if free.any():
             common = slope[free].max()
             assert common - slope[free].min() <= 1e-9 * max(mu, 1.0)
-            assert np.all(slope[group & ~free & (q > 0.5 * caps)] <= common + 1e-9 * max(mu, 1.0))
+            assert np.all(
+                slope[group & ~free & (q > 0.5 * caps)] <= common + 1e-9 * max(mu, 1.0)
+            )
     value = m @ q / mu + xlogy(q, q / prior).sum()
     assert np.isclose(-found.log_risk, value, rtol=1e-9, atol=1e-9)
 
 
 @given(
-    st.lists(st.sampled_from([0.0, 1.0, -2.5, 1e-9, 1e9, 0.3]), min_size=4, max_size=12),
+    st.lists(
+        st.sampled_from([0.0, 1.0, -2.5, 1e-9, 1e9, 0.3]), min_size=4, max_size=12
+    ),
     st.floats(0.01, 1.0),
     st.sampled_from([0.0, 1e-300, 1e-3, 1.0, 1e300]),
 )
@@ -110,7 +114,9 @@ def test_without_smoothing_the_worst_rows_have_their_caps():
     found = softmax.below(caps).respond(rows, np.array([0.0, 1, 2, 3, 5, 5, 9, 5]), 0.0)
     assert np.allclose(found.q, [1 / 3, 1 / 6, 0, 0, 1 / 6, 1 / 6, 0, 1 / 6])
     assert np.isclose(found.min_margin, 1 / 6 + 2.5)
-    assert np.allclose(found.offsets, [-1.0, 1.0])  # class 0 is -1: from 5 to 3, class 1 from 1
+    assert np.allclose(
+        found.offsets, [-1.0, 1.0]
+    )  # class 0 is -1: from 5 to 3, class 1 from 1
 
 
 def test_a_response_without_caps_is_refused():
@@ -155,7 +161,9 @@ def test_with_all_of_a_class_or_of_both_in_the_share():
 @pytest.mark.parametrize("nu", [slow(0.2), 0.5])
 def test_kernels(nu):
     X, y = data(8, n=100, shift=0.3)
-    clf = certified(MomentumMarginClassifier(nu=nu, kernel="rbf", gamma=0.5, tol=1e-3), X, y)
+    clf = certified(
+        MomentumMarginClassifier(nu=nu, kernel="rbf", gamma=0.5, tol=1e-3), X, y
+    )
     peer = NuSVC(kernel="rbf", gamma=0.5, nu=nu, tol=1e-10).fit(X, y)
     a, S = peer.dual_coef_[0], X[peer.support_]
     norm = np.sqrt(a @ np.exp(-0.5 * ((S[:, None] - S) ** 2).sum(-1)) @ a)
@@ -168,8 +176,12 @@ def test_kernels(nu):
 def test_weights_count_like_copies():
     X, y = data(2)
     m = np.random.default_rng(0).integers(0, 4, len(y))
-    copies = fit(MomentumMarginClassifier(nu=0.4), np.repeat(X, m, axis=0), np.repeat(y, m))
-    weighted = certified(MomentumMarginClassifier(nu=0.4), X, y, m.astype(float), exact=True)
+    copies = fit(
+        MomentumMarginClassifier(nu=0.4), np.repeat(X, m, axis=0), np.repeat(y, m)
+    )
+    weighted = certified(
+        MomentumMarginClassifier(nu=0.4), X, y, m.astype(float), exact=True
+    )
     assert np.isclose(copies.margin_, weighted.margin_, rtol=1e-8)
     assert np.allclose(copies.coef_, weighted.coef_, rtol=1e-6)
     certified(MomentumMarginClassifier(nu=1.0, class_weight="balanced"), X, y)
@@ -179,7 +191,9 @@ def test_other_norms_and_divided_examples():
     X, y = data(9, d=6)
     sparse = certified(AcceleratedPerceptron(nu=0.5, p=1.3, tol=1e-2), X, y, exact=True)
     own = worst_mean(y * sparse.decision_function(X), 0.5)
-    assert np.isclose(sparse.margin_, own / np.linalg.norm(sparse.coef_[0], ord=1.3), rtol=1e-8)
+    assert np.isclose(
+        sparse.margin_, own / np.linalg.norm(sparse.coef_[0], ord=1.3), rtol=1e-8
+    )
     divided = SmoothedKernelPerceptron(nu=0.5, normalize=True, tol=1e-2)
     certified(divided, X, y, exact=True)
     assert "mean of the worst 50 % of margins on (x, " in str(divided.certificate_)
@@ -199,7 +213,9 @@ def test_rates_are_those_of_the_share(nu):
         bound = 4 * (1 + far) * (1 + 2 * np.log(t + 1)) / (best * (t + 1) ** 2)
         assert found.lower >= best - bound
         assert found.upper**2 - 8 * far / (t + 1) ** 2 <= best**2 * (1 + 1e-6)
-        found = play(AcceleratedPlay(), problem, Stopping("rounds", max_iter=t)).progress
+        found = play(
+            AcceleratedPlay(), problem, Stopping("rounds", max_iter=t)
+        ).progress
         regret = 8 * far / (t * (t + 1))
         assert max(found.lower, 0.0) ** 2 >= best**2 * (1 - 1e-6) - regret
         assert found.upper**2 <= best**2 * (1 + 1e-6) + regret
@@ -209,7 +225,11 @@ def test_rates_are_those_of_the_share(nu):
 def test_other_gradients(gradient, reached):
     """On the loss itself, the margin grows with the logarithm of the rounds only."""
     X, y = data(2)
-    clf = fit(MomentumMarginClassifier(nu=0.5, gradient=gradient, tol=1e-2, max_iter=1000), X, y)
+    clf = fit(
+        MomentumMarginClassifier(nu=0.5, gradient=gradient, tol=1e-2, max_iter=1000),
+        X,
+        y,
+    )
     assert clf.margin_ > reached * clf.margin_bound_
     assert check_certificate(clf, X, y)
 
@@ -218,9 +238,23 @@ entries = st.sampled_from([0.0, 1.0, -1.0, 0.5, 2.0, 1e-3, 100.0, -3.0])
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.lists(st.tuples(entries, entries), min_size=4, max_size=10), st.floats(0.05, 1.0))
+@given(
+    st.lists(st.tuples(entries, entries), min_size=4, max_size=10), st.floats(0.05, 1.0)
+)
 @example(
-    [(100, -1), (-3, 0), (0, 0), (-1, -3), (0, 1), (-3, 1), (0, 0), (0, 0), (-3, 1), (0, 0)], 1.0
+    [
+        (100, -1),
+        (-3, 0),
+        (0, 0),
+        (-1, -3),
+        (0, 1),
+        (-3, 1),
+        (0, 0),
+        (0, 0),
+        (-3, 1),
+        (0, 0),
+    ],
+    1.0,
 )
 def test_bounds_hold_on_arbitrary_data(points, nu):
     X = np.array(points)
@@ -252,7 +286,9 @@ def test_a_positive_mean_does_not_separate():
 
 def test_classes_whose_means_agree():
     X, y = np.array([[0.0, 1], [1, 0], [0, -1], [-1, 0]] * 2), np.repeat([1, -1], 4)
-    clf = certified(MomentumMarginClassifier(nu=1.0), X, y, ends=("no_margin",), exact=True)
+    clf = certified(
+        MomentumMarginClassifier(nu=1.0), X, y, ends=("no_margin",), exact=True
+    )
     assert clf.separable_ is False
     with pytest.warns(ConvergenceWarning, match="A larger nu gives a larger mean"):
         MomentumMarginClassifier(nu=0.5).fit(X, y)

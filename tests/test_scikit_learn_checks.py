@@ -49,7 +49,8 @@ def expected_failures(estimator):
         return {}
     reason = "draws are random; equal at convergence: test_equalities, and the instance with tol=0"
     return {
-        f"check_sample_weight_equivalence_on_{form}_data": reason for form in ("dense", "sparse")
+        f"check_sample_weight_equivalence_on_{form}_data": reason
+        for form in ("dense", "sparse")
     }
 
 
@@ -183,7 +184,10 @@ class LinearSVC(MaxMarginClassifier):
     random_state: Any = None
 
 
-ALIASES = {alias.__name__: alias for alias in (SVC, SVR, NuSVR, OneClassSVM, LinearSVC, LinearSVR)}
+ALIASES = {
+    alias.__name__: alias
+    for alias in (SVC, SVR, NuSVR, OneClassSVM, LinearSVC, LinearSVR)
+}
 
 
 def aliased_tests():
@@ -224,13 +228,17 @@ def _with_lists(test):
 
 
 if not sklearn.__version__.startswith("1.9."):
-    pytest.skip("the table is of the tests of scikit-learn 1.9", allow_module_level=True)
+    pytest.skip(
+        "the table is of the tests of scikit-learn 1.9", allow_module_level=True
+    )
 try:
     globals().update(aliased_tests())
 except ModuleNotFoundError:
     pytest.skip("scikit-learn was installed without its tests", allow_module_level=True)
 
-globals()["test_sparse_svc"] = pytest.mark.slow(globals()["test_sparse_svc"])  # 64 cases
+globals()["test_sparse_svc"] = pytest.mark.slow(
+    globals()["test_sparse_svc"]
+)  # 64 cases
 
 # Why tests are not run, and patterns of their names, between spaces. All others must pass.
 REASONS = {

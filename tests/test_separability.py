@@ -13,7 +13,15 @@ import scipy.sparse as sp
 from helpers import comparison_cases, separation_cases
 from helpers.battery import each, slow, some_slow
 from helpers.claiming import refused
-from helpers.estimators import ESTIMATORS, MORE_DIGITS, certified, fit, make, parameters, separable
+from helpers.estimators import (
+    ESTIMATORS,
+    MORE_DIGITS,
+    certified,
+    fit,
+    make,
+    parameters,
+    separable,
+)
 from helpers.hostile import hostile_problem, truthful
 from helpers.pairwise import pairwise
 from helpers.rational import is_separable
@@ -71,7 +79,9 @@ def test_a_column_in_large_units_is_solved(column, form):
     clf = fit(MaxMarginClassifier(), form(X), y)
     assert clf.separable_ is not False
     assert check_certificate(clf, X, y, exact=True)
-    decided = column.max() < 1e17  # else the rounding of the weights, times the column, is a margin
+    decided = (
+        column.max() < 1e17
+    )  # else the rounding of the weights, times the column, is a margin
     if decided:
         assert clf.separable_ is True
         assert clf.score(X, y) == 1.0
@@ -80,7 +90,9 @@ def test_a_column_in_large_units_is_solved(column, form):
     assert check_separability(form(X), y).separable is True
     X, y = iris(1, 2, column)  # which nearly overlap
     clf = fit(MaxMarginClassifier(), form(X), y)
-    assert clf.separable_ is is_separable(X, y) or (clf.separable_ is None and not decided)
+    assert clf.separable_ is is_separable(X, y) or (
+        clf.separable_ is None and not decided
+    )
     assert check_certificate(clf, form(X), y, exact=True)
 
 
@@ -104,16 +116,22 @@ def test_one_unit_for_all_columns_scales_the_certificate(cls, unit):
     assert once.separable_ is scaled.separable_
     if "normalize" not in parameters(cls):
         np.testing.assert_allclose(scaled.margin_, once.margin_ * unit, rtol=1e-9)
-        np.testing.assert_allclose(scaled.margin_bound_, once.margin_bound_ * unit, rtol=1e-9)
+        np.testing.assert_allclose(
+            scaled.margin_bound_, once.margin_bound_ * unit, rtol=1e-9
+        )
     np.testing.assert_allclose(
-        scaled.certificate_.weights.toarray(), once.certificate_.weights.toarray(), atol=1e-9
+        scaled.certificate_.weights.toarray(),
+        once.certificate_.weights.toarray(),
+        atol=1e-9,
     )
 
 
 @pytest.mark.parametrize(("low", "lowest"), [(-40, -1060), (-300, -800), (-450, -640)])
 def test_a_feature_that_is_next_to_a_sum_is_needed(low, lowest):
     """Times a power of two that makes it underflow, a feature would be the sum of others."""
-    X = np.array([[2.0**low, 1.0, 1.0], [2.0**low, 1.0, -1.0], [0.0, 2.0**lowest, -1.0]])
+    X = np.array(
+        [[2.0**low, 1.0, 1.0], [2.0**low, 1.0, -1.0], [0.0, 2.0**lowest, -1.0]]
+    )
     y = np.array([1, 0, 1])
     assert is_separable(X, y, fit_intercept=False)
     for columns in permutations(range(3)):
@@ -125,7 +143,11 @@ def test_a_feature_that_is_next_to_a_sum_is_needed(low, lowest):
     ("X", "y", "C"),
     [
         ([[1.0], [-1.0], [-2.0], [-2.0]], [0, 1, 2, 2], 1.0),
-        ([[-1.0], [-2.0], [-1.0], [-2.0], [-1.0], [2.0], [3.0]], [0, 1, 2, 1, 0, 1, 2], np.inf),
+        (
+            [[-1.0], [-2.0], [-1.0], [-2.0], [-1.0], [2.0], [3.0]],
+            [0, 1, 2, 1, 0, 1, 2],
+            np.inf,
+        ),
     ],
 )
 def test_weights_that_were_rebalanced_still_sum_to_one(X, y, C):
@@ -190,7 +212,9 @@ def inseparable(name):
         x, mark = rng.standard_normal(40), rng.integers(0, 2, 40).astype(bool)
         return pd.DataFrame({"a": x, "b": mark}), rng.integers(0, 2, 40)
     if name in ("dummies", "dummies, three classes"):
-        X = np.column_stack([np.eye(8)[rng.integers(0, 8, 400)], rng.standard_normal((400, 3))])
+        X = np.column_stack(
+            [np.eye(8)[rng.integers(0, 8, 400)], rng.standard_normal((400, 3))]
+        )
         return X, rng.integers(0, 2 + (name != "dummies"), 400)
     if name == "noisy":
         X = rng.standard_normal((300, 5))
@@ -254,15 +278,22 @@ def test_an_open_question_stays_open(rng):
     assert partly.sentence == ""
     assert "does not exist, up to rounding" in repr(partly)
     counts = check_separability(X, rng.poisson(1.0, 400), family="poisson")
-    assert (counts.kind, counts.separable) == ("overlap", False)  # counts above 0 are equalities
+    assert (counts.kind, counts.separable) == (
+        "overlap",
+        False,
+    )  # counts above 0 are equalities
     assert counts.estimate_exists is None
 
 
-@pytest.mark.parametrize("name", [pytest.param("tng_basehock", marks=pytest.mark.slow), "arcene"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("tng_basehock", marks=pytest.mark.slow), "arcene"]
+)
 def test_separability_of_text_and_genes(name, shared_data):
     z = shared_data(name)
     if "data" in z:
-        X = sp.csr_array((z["data"], z["indices"], z["indptr"]), shape=tuple(z["shape"]))
+        X = sp.csr_array(
+            (z["data"], z["indices"], z["indptr"]), shape=tuple(z["shape"])
+        )
         y = z["y"]
     else:
         X, y = z["X_train"], z["y_train"]
@@ -277,7 +308,10 @@ def test_separability_of_text_and_genes(name, shared_data):
 def test_no_answer_is_wrong(kind, block):
     """``examples/benchmarks/separation.py`` does the same for as many as one likes."""
     cases = separation_cases if kind in ALL else comparison_cases
-    answers = [cases.answer_of(seed, kind)[:2] for seed in range(100 * block, 100 * block + 100)]
+    answers = [
+        cases.answer_of(seed, kind)[:2]
+        for seed in range(100 * block, 100 * block + 100)
+    ]
     assert not [wrong for wrong, _ in answers if wrong not in ([], ["undecided"])]
     assert sum(wrong == ["undecided"] for wrong, _ in answers) <= 1
     assert {"complete", "quasi-complete", "overlap"} <= {said for _, said in answers}
@@ -287,7 +321,9 @@ def test_no_answer_is_wrong(kind, block):
 def test_samples_say_what_all_rows_say(kind):
     """Small problems many times over, of which a few rows are taken at first."""
     cases = separation_cases if kind in ALL else comparison_cases
-    assert not [wrong for seed in range(30) if (wrong := cases.answer_of(seed, kind, 40)[0])]
+    assert not [
+        wrong for seed in range(30) if (wrong := cases.answer_of(seed, kind, 40)[0])
+    ]
 
 
 def test_weights_found_next_to_the_boundary_are_balanced():
@@ -295,7 +331,9 @@ def test_weights_found_next_to_the_boundary_are_balanced():
     assert answer_of(510324, "multinomial")[:2] == ([], "overlap")
 
 
-@pytest.mark.parametrize("kind", ["ordinal", "multinomial", *map(slow, ("binomial", "poisson"))])
+@pytest.mark.parametrize(
+    "kind", ["ordinal", "multinomial", *map(slow, ("binomial", "poisson"))]
+)
 @pytest.mark.parametrize("block", [0, slow(1)])
 @pytest.mark.parametrize("units", [False, True])
 def test_large_sparse_designs_are_split_alike(units, kind, block, monkeypatch):
@@ -339,7 +377,12 @@ def test_a_mark_of_few_among_many_is_separated():
 
 def test_numbers_are_read_as_they_are_printed():
     x = np.arange(1.0, 9.0)
-    for read, power in ((x, 1.0), (x / 8, 8.0), (x + 2.0**45, 1.0), (x * 2.0**-900, 2.0**900)):
+    for read, power in (
+        (x, 1.0),
+        (x / 8, 8.0),
+        (x + 2.0**45, 1.0),
+        (x * 2.0**-900, 2.0**900),
+    ):
         X, unit, rounded = as_printed(read[:, None])
         assert (unit.tolist(), rounded.tolist()) == ([power], [False])
         np.testing.assert_array_equal(X[:, 0] / unit, read)
@@ -348,10 +391,17 @@ def test_numbers_are_read_as_they_are_printed():
         assert not rounded
         for whole, v in zip(X[:, 0], read, strict=True):
             assert Fraction(int(whole), int(unit[0])) == Fraction(f"{v:.13g}")
-    for read in (x / 3, np.append(x / 10, 1 / 3), np.array([1e-20, 0.0, 0.5]), np.sqrt(x)):
+    for read in (
+        x / 3,
+        np.append(x / 10, 1 / 3),
+        np.array([1e-20, 0.0, 0.5]),
+        np.sqrt(x),
+    ):
         X, unit, rounded = as_printed(read[:, None])
         assert rounded
-        assert [Fraction(v) / Fraction(unit[0]) for v in X[:, 0]] == [Fraction(v) for v in read]
+        assert [Fraction(v) / Fraction(unit[0]) for v in X[:, 0]] == [
+            Fraction(v) for v in read
+        ]
         assert not np.any(X % 1)
     assert not as_printed(np.zeros((8, 2)))[0].any()
     assert as_printed(np.array([[1e-310], [1.0]])) is None
@@ -359,14 +409,20 @@ def test_numbers_are_read_as_they_are_printed():
 
 def test_products_in_twice_the_digits():
     A = np.array([[1e16, 1.0, -1e16], [1.0, 2.0**-60, -1.0]])
-    np.testing.assert_array_equal(multiplied(A, np.ones((3, 1)))[0][:, 0], [1.0, 2.0**-60])
+    np.testing.assert_array_equal(
+        multiplied(A, np.ones((3, 1)))[0][:, 0], [1.0, 2.0**-60]
+    )
 
 
 @pytest.mark.parametrize("unit", [1.0, 0.1, 2.54, 100.0])
 def test_tables_say_the_same_in_other_units(unit):
     """Points on a line, of both classes: in decimals, most of them are beside it."""
     x = np.array([[a, b] for a in range(4) for b in range(4)], float)
-    for y in (x.sum(axis=1) > 3, x.sum(axis=1) + (x[:, 0] == 1) > 3, x[:, 0] - 2 * x[:, 1] > 0.5):
+    for y in (
+        x.sum(axis=1) > 3,
+        x.sum(axis=1) + (x[:, 0] == 1) > 3,
+        x[:, 0] - 2 * x[:, 1] > 0.5,
+    ):
         expected = check_separability(x, y)
         report = check_separability(x * unit + 19.7, y)
         assert (report.exact, report.kind) == (True, expected.kind)
@@ -395,7 +451,10 @@ def test_sums_up_to_rounding_leave_the_rest_exact(block):
             continue
         loose += 1
         kind, _, expected = truth(X[:, :2].tolist(), y.tolist(), family=family)
-        assert (report.kind, statuses(report)) == (kind, [*expected, "not identified"]), seed
+        assert (report.kind, statuses(report)) == (
+            kind,
+            [*expected, "not identified"],
+        ), seed
         whole = truth(X.tolist(), y.tolist(), family=family)[0]
         assert report.separable in (None, whole == "complete"), seed
     assert loose > 10
@@ -414,11 +473,18 @@ def test_a_copy_that_is_called_identified_is_refused():
     assert statuses(report)[2] == "not identified"
     w = np.array([[1.0, 1.0]])
     first, second, _ = report.coefficients
-    coefficients = first, second._replace(status="inf"), second._replace(name="x1", status="inf")
+    coefficients = (
+        first,
+        second._replace(status="inf"),
+        second._replace(name="x1", status="inf"),
+    )
     direction = report.direction._replace(coef=w, intercept=np.array([-3.0]))
     false = replace(report, coefficients=coefficients, direction=direction)
     assert not check_separability_proof(false, X, y, exact=True)
-    assert "not known to be independent" in check_separability_proof(false, X, y, exact=True).reason
+    assert (
+        "not known to be independent"
+        in check_separability_proof(false, X, y, exact=True).reason
+    )
 
 
 @pytest.fixture

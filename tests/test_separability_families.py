@@ -7,7 +7,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from helpers.limit_cases import CASES, RIDGES, of_classes, of_groups, of_rankings, ordinal
+from helpers.limit_cases import (
+    CASES,
+    RIDGES,
+    of_classes,
+    of_groups,
+    of_rankings,
+    ordinal,
+)
 from helpers.separation_cases import lies, problem, proved, statuses
 
 from marginsvm import SeparationDisplay, check_separability, check_separability_proof
@@ -18,7 +25,9 @@ from marginsvm.separation import program
 def test_signs_of_large_sparse_designs_are_decided_or_open(groups, monkeypatch):
     """Of x + y >= 0 and x - y >= 0 follows x >= 0, of none of these alone; more than 16 vectors."""
     monkeypatch.setattr(program, "DENSE", -1)
-    X = np.tile(np.kron(np.eye(groups), -np.array([[1.0, 1.0], [1.0, -1.0]])), (2500, 1))
+    X = np.tile(
+        np.kron(np.eye(groups), -np.array([[1.0, 1.0], [1.0, -1.0]])), (2500, 1)
+    )
     report = check_separability(
         sp.csr_array(X), np.zeros(len(X)), family="poisson", fit_intercept=False
     )
@@ -50,13 +59,18 @@ def test_an_ordered_categorical_has_its_order_and_its_names():
     assert names == ["low|mid", "mid|high", "x0", "x1", "x2"]
     assert statuses(report) == ["finite"] * 4 + ["+inf"]
     np.testing.assert_array_equal(report.separated, X[:, 2] == 1)
-    assert report.direction.coef.shape, report.direction.intercept.shape == ((1, 3), (2,))
+    assert report.direction.coef.shape, report.direction.intercept.shape == (
+        (1, 3),
+        (2,),
+    )
     codes = np.array([categories.index(v) for v in y])
     assert statuses(check_separability(X, codes, family="ordinal")) == statuses(report)
     table = report.to_frame()
     assert table.direction["x2"] > 0
     np.testing.assert_array_equal(table.direction.drop("x2"), 0.0)
-    constant = check_separability(np.column_stack([X, np.ones(30)]), y, family="ordinal")
+    constant = check_separability(
+        np.column_stack([X, np.ones(30)]), y, family="ordinal"
+    )
     assert statuses(constant)[-1] == "not identified"  # beside thresholds
 
 
@@ -123,7 +137,10 @@ def test_a_half_that_is_certain():
     assert dict(report.coefficients) == {"0|1": "finite", "1|2": "+inf", "x0": "+inf"}
     assert not report.separated.any()
     assert report.separated_rows.tolist() == (
-        [[False, False]] * 2 + [[True, False]] * 2 + [[False, True]] * 2 + [[False, False]] * 2
+        [[False, False]] * 2
+        + [[True, False]] * 2
+        + [[False, True]] * 2
+        + [[False, False]] * 2
     )
     assert "some outcomes are ruled out for 4 others" in " ".join(repr(report).split())
     rows, lower, upper, columns = report.remainder(x)
@@ -140,7 +157,10 @@ def test_the_picture_of_an_ordinal_report():
     ax = SeparationDisplay.from_report(report, x, [0, 1, 1, 2]).ax_
     assert len(ax.lines) == 3 + 1 + 2  # points, rings, and a line for each threshold
     w, (low, high) = -report.direction.coef[0], report.direction.intercept
-    assert [np.sign(x @ w + b).tolist() for b in (low, high)] == [[1, -1, -1, -1], [1, 1, 1, -1]]
+    assert [np.sign(x @ w + b).tolist() for b in (low, high)] == [
+        [1, -1, -1, -1],
+        [1, 1, 1, -1],
+    ]
 
 
 def test_a_report_in_a_sentence():
@@ -157,9 +177,25 @@ def test_a_report_in_a_sentence():
 
 
 def test_a_league_in_two_divisions():
-    X = [["a", "b"], ["b", "c"], ["c", "a"], ["a", "d"], ["d", "g"], ["h", "d"], ["e", "f"]]
+    X = [
+        ["a", "b"],
+        ["b", "c"],
+        ["c", "a"],
+        ["a", "d"],
+        ["d", "g"],
+        ["h", "d"],
+        ["e", "f"],
+    ]
     report = check_separability(X, [1, 1, 1, 1, 0.5, 1, 1], family="pairs")
-    expected = ["finite", "finite", "-inf", "not identified", "not identified", "-inf", "inf"]
+    expected = [
+        "finite",
+        "finite",
+        "-inf",
+        "not identified",
+        "not identified",
+        "-inf",
+        "inf",
+    ]
     assert dict(report.coefficients) == dict(zip("bcdefgh", expected, strict=True))
     assert report.separated.tolist() == [False] * 3 + [True, False, True, True]
     assert report.remainder(X).tolist() == (~report.separated).tolist()
@@ -170,7 +206,13 @@ def test_a_league_in_two_divisions():
 
 
 def test_rankings_are_cut_where_they_are_separated():
-    X = [["a", "b", "c"], ["b", "a", "d"], ["c", "d", {"e", "f"}], ["c", {"d", "f"}], ["d", "c"]]
+    X = [
+        ["a", "b", "c"],
+        ["b", "a", "d"],
+        ["c", "d", {"e", "f"}],
+        ["c", {"d", "f"}],
+        ["d", "c"],
+    ]
     report = proved(X, None, family="pairs")
     assert dict(report.coefficients) == {
         "b": "finite", "c": "-inf", "d": "-inf", "e": "-inf", "f": "-inf"
@@ -193,7 +235,9 @@ def test_components_are_those_of_who_can_win_back(seed):
     above[loser[drawn], winner[drawn]] = 1
     for _ in range(6):
         above = ((above @ above) > 0).astype(int)
-    np.testing.assert_array_equal(report.separated, (above & above.T)[winner, loser] == 0)
+    np.testing.assert_array_equal(
+        report.separated, (above & above.T)[winner, loser] == 0
+    )
     np.testing.assert_array_equal(report.remainder(X), ~report.separated)
 
 
@@ -212,16 +256,29 @@ def test_many_comparisons_of_many_items(rng):
 TWO, THREE, NAN = [[0.0], [1.0]], [[0.0], [1.0], [2.0]], np.nan
 FAMILIES = "pairs", "ordinal", "poisson", "cox"
 PAIRS, ORDINAL, POISSON, COX = ({"family": name} for name in FAMILIES)
-TIMES, CHOICES = [[1, 1], [1, 0], [2, 1]], {"family": "conditional", "groups": [0, 0, 0]}
+TIMES, CHOICES = (
+    [[1, 1], [1, 0], [2, 1]],
+    {"family": "conditional", "groups": [0, 0, 0]},
+)
 BAD = [
     (THREE, [0, 1, 2], {"family": "binomial"}, "family='multinomial'"),
     (THREE, [0, -1, 2], POISSON, "must not be negative"),
     (THREE, [0, 1, 1], {"family": "gamma"}, "family must be one of"),
     (THREE, [0, 1, 1], {"feature_names": ["a", "b"]}, "feature_names has 2 names"),
-    (THREE, [0, 1, 2], {**POISSON, "sample_weight": [0, 0, 0]}, "at least one non-zero"),
+    (
+        THREE,
+        [0, 1, 2],
+        {**POISSON, "sample_weight": [0, 0, 0]},
+        "at least one non-zero",
+    ),
     (TWO, None, {}, "y is missing"),
     (TWO, None, POISSON, "y is missing"),
-    (TWO, [0, 1], {"strata": [0, 1]}, "strata is for family 'cox', but the family is 'binomial"),
+    (
+        TWO,
+        [0, 1],
+        {"strata": [0, 1]},
+        "strata is for family 'cox', but the family is 'binomial",
+    ),
     (TWO, [0, 1], {"offset": [1.0]}, "inconsistent numbers of samples"),
     (THREE, [0, NAN, 1], {}, "y contains NaN"),
     (THREE, [0.1, 0.7, 0.2], {}, "Unknown label type: continuous"),
@@ -229,13 +286,21 @@ BAD = [
     (THREE, [1, 1, 1], {}, "at least two classes"),
     (THREE, [0, 1, 1], {"sample_weight": [0, 1, 1]}, "at least two classes"),
     (THREE, [0, 1, 1], {"sample_weight": [-1, 1, 1]}, "Negative values"),
-    (THREE, [0, 1, 1], {"fit_intercept": "no"}, "'fit_intercept' parameter of check_separability"),
+    (
+        THREE,
+        [0, 1, 1],
+        {"fit_intercept": "no"},
+        "'fit_intercept' parameter of check_separability",
+    ),
     *(
         (X, [0, 1, 1], options, message)
         for options in ({}, POISSON)
         for X, message in (
             ([[0.0], [NAN], [1.0]], "X contains NaN; leave out the examples"),
-            ([["m"], ["f"], ["m"]], "X holds words, but numbers are needed; give categories as d"),
+            (
+                [["m"], ["f"], ["m"]],
+                "X holds words, but numbers are needed; give categories as d",
+            ),
             ([[0.0], [np.inf], [1.0]], "infinity"),
         )
     ),
@@ -247,15 +312,35 @@ BAD = [
     ([["a", "b", "c"]], [1], PAIRS, "two columns"),
     ([["a", "b"]], [0.3], PAIRS, "0.5 if none"),
     ([[0.0, NAN]], [1], PAIRS, "an item is NaN"),
-    (np.array([["a", 1], ["b", 2]], object), [1, 0], PAIRS, "all be words, or all be numbers"),
+    (
+        np.array([["a", 1], ["b", 2]], object),
+        [1, 0],
+        PAIRS,
+        "all be words, or all be numbers",
+    ),
     ([["a", "b", "a"]], None, PAIRS, "ranking 0 has an item twice"),
     ([["a"]], None, PAIRS, "nothing is compared"),
     ([], None, PAIRS, "there are no rankings"),
     (THREE, [1, 2, 3], COX, "y must have two columns, time and event"),
-    (THREE, [[1, 2], [1, 0], [2, 1]], COX, "the second column of y, the events, must hold 1 and 0"),
+    (
+        THREE,
+        [[1, 2], [1, 0], [2, 1]],
+        COX,
+        "the second column of y, the events, must hold 1 and 0",
+    ),
     (THREE, [[1, NAN], [1, 0], [2, 1]], COX, "y contains NaN"),
-    (THREE, np.zeros(3, dtype=[("time", float), ("entry", float)]), COX, "two fields: an event"),
-    (THREE, TIMES, {**COX, "entry": [0, 1, 0]}, "entry must be before time.* example 1"),
+    (
+        THREE,
+        np.zeros(3, dtype=[("time", float), ("entry", float)]),
+        COX,
+        "two fields: an event",
+    ),
+    (
+        THREE,
+        TIMES,
+        {**COX, "entry": [0, 1, 0]},
+        "entry must be before time.* example 1",
+    ),
     (THREE, TIMES, {**COX, "entry": [0, 0]}, "inconsistent numbers of samples"),
     (THREE, TIMES, {**COX, "strata": [0, 0]}, "strata must have 3 entries"),
     (THREE, TIMES, {**COX, "strata": [0, NAN, 1]}, "strata contains NaN"),
@@ -274,7 +359,9 @@ def test_what_cannot_be_used(X, y, options, message):
     assert "MaxMargin" not in str(caught.value)
 
 
-@pytest.mark.parametrize("kind", ["pairs", "rankings", "ordinal", "binomial", "multinomial"])
+@pytest.mark.parametrize(
+    "kind", ["pairs", "rankings", "ordinal", "binomial", "multinomial"]
+)
 def test_lies_are_refuted(kind):
     told = 0
     for seed in range(12):
@@ -306,7 +393,12 @@ def test_the_finite_coefficients_are_those_of_the_remainder(family, seed):
     """``examples/benchmarks/separation.py`` does the same for as many as one likes."""
     case = CASES[family](seed)
     follows(case)
-    assert not case.finite.all() or family in ("binomial", "trials", "poisson", "negative_binomial")
+    assert not case.finite.all() or family in (
+        "binomial",
+        "trials",
+        "poisson",
+        "negative_binomial",
+    )
 
 
 @pytest.mark.parametrize("seed", range(24))
@@ -343,7 +435,10 @@ def test_an_ordinal_limit_of_halves():
 
 def test_the_classes_that_are_still_possible():
     """x = 1 is of class 0 or 1, and x = 2 of 1 or 2: no example is predicted perfectly."""
-    x, y = np.repeat([1.0, 2.0], [7, 9]), np.array([0] * 3 + [1] * 4 + [1] * 4 + [2] * 5)
+    x, y = (
+        np.repeat([1.0, 2.0], [7, 9]),
+        np.array([0] * 3 + [1] * 4 + [1] * 4 + [2] * 5),
+    )
     report = check_separability(x[:, None], y, sample_weight=np.arange(16) > 0)
     assert not report.separated.any()
     expected = [[False] * 3] + [[True, True, False]] * 6 + [[False, True, True]] * 9
@@ -367,7 +462,9 @@ def test_what_has_no_remainder():
 
 
 def test_what_a_report_advises():
-    complete = " ".join(repr(check_separability([[0.0], [1.0], [2.0]], [0, 0, 1])).split())
+    complete = " ".join(
+        repr(check_separability([[0.0], [1.0], [2.0]], [0, 0, 1])).split()
+    )
     assert "Report these as infinite, or penalise the fit (Firth: logistf" in complete
     rng = np.random.default_rng(0)
     overlap = repr(check_separability(rng.standard_normal((60, 2)), np.arange(60) % 2))

@@ -61,7 +61,9 @@ def test_units_order_and_repetition_change_nothing(seed):
     columns, rows = rng.permutation(X.shape[1]), rng.permutation(len(X))
     rows = np.concatenate([rows, rng.integers(0, len(X), 10)])
     Z = (X * units)[:, columns][rows]
-    other = check_separability(np.column_stack([Z, Z @ rng.integers(-1, 2, Z.shape[1])]), y[rows])
+    other = check_separability(
+        np.column_stack([Z, Z @ rng.integers(-1, 2, Z.shape[1])]), y[rows]
+    )
     assert other.kind == report.kind, other.reason
     np.testing.assert_array_equal(other.separated, report.separated[rows])
     names = [0, *(1 + columns)]
@@ -73,7 +75,9 @@ def test_units_order_and_repetition_change_nothing(seed):
 def table():
     folder = Path(os.environ.get("MARGINSVM_DATA", "")) / "separation"
     if not os.environ.get("MARGINSVM_DATA") or not folder.is_dir():
-        pytest.skip("MARGINSVM_DATA does not name a folder with the tables of separation/")
+        pytest.skip(
+            "MARGINSVM_DATA does not name a folder with the tables of separation/"
+        )
     return lambda name: pd.read_csv(folder / f"{name}.csv")
 
 
@@ -83,7 +87,9 @@ def with_dummies(data):
     return pd.concat(parts, axis=1).astype(float)
 
 
-@pytest.mark.parametrize("number", ["01", "02", "05", "07", "09", "10", "12", "14", "16"])
+@pytest.mark.parametrize(
+    "number", ["01", "02", "05", "07", "09", "10", "12", "14", "16"]
+)
 @pytest.mark.parametrize("family", ["poisson", "poisson, sparse", "negative_binomial"])
 def test_the_labelled_sets_of_ppmlhdfe(number, family, table, monkeypatch):
     data = table(f"poisson_{number}")
@@ -93,7 +99,10 @@ def test_the_labelled_sets_of_ppmlhdfe(number, family, table, monkeypatch):
         X = sp.csr_array(X.to_numpy())
     report = proved(X, data.y, family=family)
     assert report.family == family
-    assert "Firth: brglm2 in R" in " ".join(repr(report).split()) or not report.separated.any()
+    assert (
+        "Firth: brglm2 in R" in " ".join(repr(report).split())
+        or not report.separated.any()
+    )
     np.testing.assert_array_equal(report.separated, data.separated == 1)
     assert report.kind == ("quasi-complete" if data.separated.any() else "overlap")
 
@@ -142,7 +151,10 @@ HARD = {
     "1e-150": 1e-150 * RNG.standard_normal(100),
 }
 for name, column in HARD.items():
-    beside = np.column_stack([RNG.standard_normal(100), column]), RNG.integers(0, 2, 100)
+    beside = (
+        np.column_stack([RNG.standard_normal(100), column]),
+        RNG.integers(0, 2, 100),
+    )
     KNOWN[name] = beside, "overlap", 0
 for size in ((5000, 100), (20_000, 9)):
     random_labels = RNG.standard_normal(size), RNG.integers(0, 2, size[0])
@@ -152,7 +164,11 @@ for size in ((5000, 100), (20_000, 9)):
 @pytest.mark.parametrize(("data", "kind", "n_separated"), KNOWN.values(), ids=KNOWN)
 def test_sets_that_everybody_knows_and_hard_columns(data, kind, n_separated):
     report = proved(*data)
-    assert (report.kind, report.separated.sum(), report.exact) == (kind, n_separated, True)
+    assert (report.kind, report.separated.sum(), report.exact) == (
+        kind,
+        n_separated,
+        True,
+    )
     assert report.separable is (kind == "complete")
 
 
@@ -167,7 +183,12 @@ def test_names_and_tables():
     named = check_separability(X.to_numpy(), [0, 0, 1, 1], feature_names=["a", "b"])
     assert [c.name for c in named.coefficients] == ["(intercept)", "a", "b"]
     many = check_separability(X, ["a", "b", "c", "c"], fit_intercept=False)
-    assert [c.name for c in many.coefficients] == ["b: dose", "b: copy", "c: dose", "c: copy"]
+    assert [c.name for c in many.coefficients] == [
+        "b: dose",
+        "b: copy",
+        "c: dose",
+        "c: copy",
+    ]
 
 
 def test_rounding_is_not_taken_for_separation():
@@ -190,7 +211,9 @@ def test_some_of_many_rows_are_enough(every, against, family, monkeypatch, rng):
     y = rng.integers(0, 3, 3000 if family == "poisson" else (3000, 2))
     y[mark] = 0 if family == "poisson" else (2, 0)
     y[np.flatnonzero(mark)[:against]] = 2 if family == "poisson" else (1, 1)
-    report = proved(np.column_stack([X, mark * rng.random(3000)]), y, exact=[False], family=family)
+    report = proved(
+        np.column_stack([X, mark * rng.random(3000)]), y, exact=[False], family=family
+    )
     np.testing.assert_array_equal(report.separated, mark & (against == 0))
     sign = "finite" if against else "-inf" if family == "poisson" else "+inf"
     assert statuses(report) == ["finite"] * 4 + [sign]
@@ -200,9 +223,15 @@ def test_the_picture_of_a_report():
     X = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 0.0], [2.0, 2.0]])
     report = check_separability(X, ["a", "a", "b", "b"])
     display = SeparationDisplay.from_report(report)
-    assert [t.get_text() for t in display.ax_.get_yticklabels()] == ["(intercept)", "x0", "x1"]
+    assert [t.get_text() for t in display.ax_.get_yticklabels()] == [
+        "(intercept)",
+        "x0",
+        "x1",
+    ]
     assert {t.get_text() for t in display.ax_.texts} >= {"infinite, of either sign"}
-    other = SeparationDisplay.from_report(report, X, ["a", "a", "b", "b"], ax=display.ax_)
+    other = SeparationDisplay.from_report(
+        report, X, ["a", "a", "b", "b"], ax=display.ax_
+    )
     assert other.figure_ is display.figure_
     (rings,) = (line for line in other.ax_.lines if line.get_label() == "separated")
     np.testing.assert_array_equal(rings.get_xydata(), X[[0, 3]])
@@ -224,7 +253,10 @@ def test_columns_that_r_would_leave_out_are_named(rng):
 
 def test_signs_of_many_coefficients_are_those_of_single_rows():
     """Levels of a factor of which all counts are 0: too many for combinations of rows."""
-    X, y = np.eye(160)[np.repeat(np.arange(160), 2)], np.repeat(np.arange(160) % 4 == 0, 2) * 1
+    X, y = (
+        np.eye(160)[np.repeat(np.arange(160), 2)],
+        np.repeat(np.arange(160) % 4 == 0, 2) * 1,
+    )
     report = check_separability(X, y, family="poisson", fit_intercept=False)
     assert statuses(report) == ["finite", "-inf", "-inf", "-inf"] * 40
     assert (report.kind, report.reason) == ("quasi-complete", "")
@@ -251,9 +283,17 @@ def test_two_sets_of_dummies_dense_and_sparse(seed, monkeypatch):
     rng = np.random.default_rng(seed)
     n, levels = int(rng.integers(200, 500)), rng.integers(3, 30, 2)
     ids = [rng.integers(0, k, n) for k in levels]
-    X = np.column_stack([rng.standard_normal((n, 2)).round(1), *map(np.eye(30).__getitem__, ids)])
-    score = X[:, :2].sum(axis=1) + sum(2.0 * rng.standard_normal(30)[i] for i in ids) - 1.0
-    y = rng.poisson(np.exp(score)) if seed % 2 else (rng.logistic(size=n) < score).astype(int)
+    X = np.column_stack(
+        [rng.standard_normal((n, 2)).round(1), *map(np.eye(30).__getitem__, ids)]
+    )
+    score = (
+        X[:, :2].sum(axis=1) + sum(2.0 * rng.standard_normal(30)[i] for i in ids) - 1.0
+    )
+    y = (
+        rng.poisson(np.exp(score))
+        if seed % 2
+        else (rng.logistic(size=n) < score).astype(int)
+    )
     family = "poisson" if seed % 2 else "binomial"
     dense = proved(X, y, exact=[False], family=family)
     monkeypatch.setattr(program, "DENSE", -1)
@@ -261,7 +301,10 @@ def test_two_sets_of_dummies_dense_and_sparse(seed, monkeypatch):
     assert sparse.kind == dense.kind != "undecided"
     np.testing.assert_array_equal(sparse.separated, dense.separated)
     for one, other in zip(statuses(sparse), statuses(dense), strict=True):
-        assert one in (other, "inf")  # signs that take more than one example stay open there
+        assert one in (
+            other,
+            "inf",
+        )  # signs that take more than one example stay open there
 
 
 def test_an_offset_changes_nothing_and_the_report_says_so():
@@ -284,7 +327,13 @@ def frame(rng):
     out = pd.DataFrame({"a": a, "mark": mark}).astype(float)
     time = np.where(mark == 1, rng.permutation(80) + 1, rng.permutation(80) + 101) * 1.0
     zero = np.where(event == 0, np.cumsum(event == 0) % 2, 1.0 - event)
-    more = {"event": event, "one": 1.0, "zero": zero, "time": time, "centre": np.arange(80) % 2}
+    more = {
+        "event": event,
+        "one": 1.0,
+        "zero": zero,
+        "time": time,
+        "centre": np.arange(80) % 2,
+    }
     return out.assign(**more)
 
 
@@ -309,27 +358,45 @@ def glm(frame, sm, family, y, X, **options):
 
 def ordered_classes(frame, sm):
     model = pytest.importorskip("statsmodels.miscmodels.ordinal_model").OrderedModel
-    y = pd.Series(np.where(frame.mark == 1, "c", np.array(["a", "b", "c"])[frame.index % 3]))
+    y = pd.Series(
+        np.where(frame.mark == 1, "c", np.array(["a", "b", "c"])[frame.index % 3])
+    )
     y = y.astype(pd.CategoricalDtype(["b", "a", "c"], ordered=True))
     return model(y, frame[["a", "mark"]], distr="logit")
 
 
 def classes(frame):
-    return np.where(frame.event == 0, "none", np.where(frame.index % 2, "mild", "severe"))
+    return np.where(
+        frame.event == 0, "none", np.where(frame.index % 2, "mild", "severe")
+    )
 
 
 def choices(frame, sm):
-    conditional = pytest.importorskip("statsmodels.discrete.conditional_models").ConditionalLogit
+    conditional = pytest.importorskip(
+        "statsmodels.discrete.conditional_models"
+    ).ConditionalLogit
     return conditional(frame.event, frame[["a", "mark"]], groups=np.arange(80) // 4)
 
 
-MARK, ZEROS, OFFSET = ["one", "a", "mark"], ["one", "a", "zero"], {"offset": np.full(80, 0.5)}
+MARK, ZEROS, OFFSET = (
+    ["one", "a", "mark"],
+    ["one", "a", "zero"],
+    {"offset": np.full(80, 0.5)},
+)
 TIMES = {"status": np.ones(80)}
 MODELS = {  # what is fitted; the names of coefficients and those that are infinite
     "Logit": (lambda f, sm: sm.Logit(f.event, f[MARK]), MARK, {"mark": "+inf"}),
     "Probit": (lambda f, sm: sm.Probit(f.event, f[MARK]), MARK, {"mark": "+inf"}),
-    "Binomial": (lambda f, sm: glm(f, sm, "Binomial", f.event, MARK), MARK, {"mark": "+inf"}),
-    "Poisson": (lambda f, sm: sm.Poisson(2 * f.event, f[ZEROS], **OFFSET), ZEROS, {"zero": "-inf"}),
+    "Binomial": (
+        lambda f, sm: glm(f, sm, "Binomial", f.event, MARK),
+        MARK,
+        {"mark": "+inf"},
+    ),
+    "Poisson": (
+        lambda f, sm: sm.Poisson(2 * f.event, f[ZEROS], **OFFSET),
+        ZEROS,
+        {"zero": "-inf"},
+    ),
     "NegativeBinomial": (
         lambda f, sm: sm.NegativeBinomial(2 * f.event, f[ZEROS], **OFFSET),
         ZEROS,
@@ -340,7 +407,11 @@ MODELS = {  # what is fitted; the names of coefficients and those that are infin
         ZEROS,
         {"zero": "-inf"},
     ),
-    "MNLogit": (lambda f, sm: sm.MNLogit(classes(f), f[MARK]), None, {"none: mark": "-inf"}),
+    "MNLogit": (
+        lambda f, sm: sm.MNLogit(classes(f), f[MARK]),
+        None,
+        {"none: mark": "-inf"},
+    ),
     "OrderedModel": (ordered_classes, ["b|a", "a|c", "a", "mark"], {"mark": "+inf"}),
     "PHReg": (
         lambda f, sm: sm.PHReg(f.time, f[["a", "mark"]], strata=f.centre, **TIMES),
@@ -355,7 +426,11 @@ MODELS = {  # what is fitted; the names of coefficients and those that are infin
 def test_models_of_statsmodels(name, frame, sm):
     build, names, expected = MODELS[name]
     model = quietly(lambda: build(frame, sm))
-    few = {} if "GLM" in name or name == "Binomial" else {"disp": 0, "method": "bfgs", "maxiter": 5}
+    few = (
+        {}
+        if "GLM" in name or name == "Binomial"
+        else {"disp": 0, "method": "bfgs", "maxiter": 5}
+    )
     fit = quietly(lambda: model.fit(**few))
     report = check_separability(fit)
     assert report.kind == "quasi-complete"
@@ -387,12 +462,19 @@ def test_lifelines(frame):
     d = frame[["a", "mark", "time", "centre"]].assign(event=1, weight=1.0, begin=0.0)
     fit = quietly(
         lambda: fitter(penalizer=0.1).fit(
-            d, "time", "event", strata=["centre"], weights_col="weight", entry_col="begin"
+            d,
+            "time",
+            "event",
+            strata=["centre"],
+            weights_col="weight",
+            entry_col="begin",
         )
     )
     assert infinite(check_separability(fit, d)) == {"mark": "+inf"}
     plain = quietly(lambda: fitter(penalizer=0.1).fit(d[["a", "mark", "time"]], "time"))
-    assert infinite(check_separability(plain, d[["a", "mark", "time"]])) == {"mark": "+inf"}
+    assert infinite(check_separability(plain, d[["a", "mark", "time"]])) == {
+        "mark": "+inf"
+    }
     with pytest.raises(ValueError, match="lifelines keeps no data"):
         check_separability(fit)
 
@@ -400,6 +482,8 @@ def test_lifelines(frame):
 def test_models_that_are_not_known(frame, sm):
     with pytest.raises(ValueError, match="a fitted OLS is not known; known are Logit"):
         check_separability(sm.OLS(frame.event, frame[["one", "a"]]).fit())
-    gamma = sm.GLM(frame.a + 3.0, frame[["one"]], family=sm.families.Gamma(sm.families.links.Log()))
+    gamma = sm.GLM(
+        frame.a + 3.0, frame[["one"]], family=sm.families.Gamma(sm.families.links.Log())
+    )
     with pytest.raises(ValueError, match="a GLM of the family Gamma"):
         check_separability(quietly(gamma.fit))

@@ -40,15 +40,21 @@ def problems(n_problems, seed=0, *, n=30):
         X = rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-2, 2, d)
         signs = rng.integers(-1, 2, d)
         w = rng.standard_normal(d) / np.abs(X).max(axis=0)
-        w = np.where(rng.random(d) < 0.7, np.where(signs == 0, 1.0, signs) * np.abs(w), w)
+        w = np.where(
+            rng.random(d) < 0.7, np.where(signs == 0, 1.0, signs) * np.abs(w), w
+        )
         scores = X @ w + 0.3 * rng.standard_normal()
-        y = (scores + rng.choice([0.0, 0.2]) * rng.standard_normal(n) > np.median(scores)) * 1
+        y = (
+            scores + rng.choice([0.0, 0.2]) * rng.standard_normal(n) > np.median(scores)
+        ) * 1
         yield X, y, signs
 
 
 def targets(X, seed=0):
     rng, (n, d) = np.random.default_rng(seed), X.shape
-    return X / X.std(axis=0) @ rng.standard_normal(d) + 0.5 * rng.standard_normal(n) + 3.0
+    return (
+        X / X.std(axis=0) @ rng.standard_normal(d) + 0.5 * rng.standard_normal(n) + 3.0
+    )
 
 
 def outcomes(model, rng, n=60):
@@ -70,15 +76,22 @@ def opposite(model):
 
 def fits(A, low, signs):
     """Whether ``A (w, b) >= low`` has a solution with these signs of w, by a linear program."""
-    ends = [{-1: (None, 0.0), 0: (None, None), 1: (0.0, None)}[s] for s in signs.tolist()]
-    return linprog(np.zeros(A.shape[1]), -A, -low, bounds=[*ends, (None, None)]).status == 0
+    ends = [
+        {-1: (None, 0.0), 0: (None, None), 1: (0.0, None)}[s] for s in signs.tolist()
+    ]
+    return (
+        linprog(np.zeros(A.shape[1]), -A, -low, bounds=[*ends, (None, None)]).status
+        == 0
+    )
 
 
 @pytest.mark.parametrize("intercept", [True, False])
 def test_separability_is_that_of_a_linear_program(intercept):
     answers = []
     for X, y, signs in problems(60):
-        clf = MaxMarginClassifier(monotonic_cst=signs, fit_intercept=intercept).fit(X, y)
+        clf = MaxMarginClassifier(monotonic_cst=signs, fit_intercept=intercept).fit(
+            X, y
+        )
         answers.append(clf.separable_)
         side = np.where(y == 1, 1.0, -1.0)
         A = np.column_stack([X / np.abs(X).max(axis=0), np.full(len(X), intercept)])
@@ -129,15 +142,21 @@ def test_hard_tubes(epsilon):
         certified(reg, X, y, ends=(ends,), exact=True)
         if ends == "infeasible":  # without signs, these weights prove less
             reg.monotonic_cst = None
-            assert not fits(*tube, 0 * signs) or not check_certificate(reg, X, y, exact=True)
+            assert not fits(*tube, 0 * signs) or not check_certificate(
+                reg, X, y, exact=True
+            )
 
 
 @each_soft
 def test_signs_that_hold_anyway_change_nothing(model, rng):
     X, y = outcomes(model, rng)
     free = clone(model).fit(X, y)
-    assert value(signed(model, -opposite(free), X, y)) == pytest.approx(value(free), rel=2e-6)
-    np.testing.assert_array_equal(signed(model, [0] * X.shape[1], X, y).coef_, free.coef_)
+    assert value(signed(model, -opposite(free), X, y)) == pytest.approx(
+        value(free), rel=2e-6
+    )
+    np.testing.assert_array_equal(
+        signed(model, [0] * X.shape[1], X, y).coef_, free.coef_
+    )
 
 
 @each_soft
@@ -146,9 +165,13 @@ def test_forms_of_signs_and_data(model, rng):
     pandas = pytest.importorskip("pandas")
     (X, y), signs = outcomes(model, rng), np.array([1, -1, 0])
     one = signed(model, signs, X, y, exact=True)
-    assert (np.abs(signed(model, opposite(one), X, y).coef_) < 1e-5).any()  # a sign binds
+    assert (
+        np.abs(signed(model, opposite(one), X, y).coef_) < 1e-5
+    ).any()  # a sign binds
     frame, names = pandas.DataFrame(X, columns=["a", "b", "c"]), {"a": 1, "b": -1}
-    np.testing.assert_allclose(signed(model, names, frame, y).coef_, one.coef_, atol=1e-9)
+    np.testing.assert_allclose(
+        signed(model, names, frame, y).coef_, one.coef_, atol=1e-9
+    )
     sparse = signed(model, signs, sp.csr_array(X), y)
     np.testing.assert_allclose(sparse.coef_, one.coef_, atol=1e-4)
     swapped = signed(model, -signs, X, -y if is_regressor(model) else 1 - y)
@@ -175,7 +198,11 @@ def test_false_claims_are_refused(model, exact, rng):
         false = clone(model)
         vars(false).update(vars(found) | {"monotonic_cst": other})
         assert not check_certificate(false, X, y, exact=exact)
-    name, words, off = "margin_bound", "the weights prove", -1e-6 * found.certificate_.radius
+    name, words, off = (
+        "margin_bound",
+        "the weights prove",
+        -1e-6 * found.certificate_.radius,
+    )
     if is_regressor(model):
         off = (1e-9 if exact else 1e-4) * found.objective_
         name, words = "objective_bound", "objective_bound_ is"
@@ -188,7 +215,10 @@ def test_false_claims_are_refused(model, exact, rng):
 
 def test_a_proof_of_overlap_needs_its_signs():
     """Under these signs nothing separates; without them, or with others, something does."""
-    X, y = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 2.0]]), np.array([0, 0, 1, 1])
+    X, y = (
+        np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 2.0]]),
+        np.array([0, 0, 1, 1]),
+    )
     clf = MaxMarginClassifier(monotonic_cst=[-1, -1]).fit(X, y)
     assert clf.separable_ is False
     assert check_certificate(clf, X, y, exact=True)
@@ -216,7 +246,9 @@ def test_what_cannot_have_signs_is_refused(rng, tmp_path):
         "shape": lambda: clf(monotonic_cst=[1, 0]).fit(X, y),
         "feature names": lambda: clf(monotonic_cst={"a": 1}).fit(X, y),
         "fit one by one": lambda: fit_many(clf(), X, y),
-        "monotonic_cst": lambda: save_proof(clf(C=1.0).fit(X, y), tmp_path / "p.json", X, y),
+        "monotonic_cst": lambda: save_proof(
+            clf(C=1.0).fit(X, y), tmp_path / "p.json", X, y
+        ),
     }.items():
         with pytest.raises(ValueError, match=message):
             refused_work()

@@ -58,7 +58,11 @@ def written_out(qp, X):
     """A, F and which entries of alpha are rows."""
     if qp.codes is None:
         at = np.arange(len(X)) if qp.example is None else qp.example
-        A, F, is_row = qp.sign[:, None] * X[at], [qp.sign] * qp.intercept, np.ones(len(at), bool)
+        A, F, is_row = (
+            qp.sign[:, None] * X[at],
+            [qp.sign] * qp.intercept,
+            np.ones(len(at), bool),
+        )
     else:
         n, k = qp.shape
         C = np.eye(k)[qp.codes][:, None, :] - np.eye(k)
@@ -74,9 +78,14 @@ def optimum(qp, X):
     A, F, is_row = written_out(qp, X)
     A, F = A[is_row], F[is_row]
     target, ridge, upper = (
-        np.broadcast_to(v, qp.shape).ravel()[is_row] for v in (qp.target, qp.ridge, qp.upper)
+        np.broadcast_to(v, qp.shape).ravel()[is_row]
+        for v in (qp.target, qp.ridge, qp.upper)
     )
-    S = np.zeros((0, A.shape[1])) if qp.signs is None else np.diag(qp.signs)[qp.signs != 0]
+    S = (
+        np.zeros((0, A.shape[1]))
+        if qp.signs is None
+        else np.diag(qp.signs)[qp.signs != 0]
+    )
     (m, d), s, e, zero = A.shape, len(S), F.shape[1], sp.csc_matrix
     P = sp.diags(np.concatenate([np.ones(d), ridge, np.zeros(s)]))
     q = np.concatenate([np.zeros(d), -target, np.zeros(s)])
@@ -108,16 +117,27 @@ def programs(rng, n, d, kind):
     t, E = X[:, 0] + 0.3 * rng.normal(size=n), kind(X)
     signs = np.append(np.array([1.0, -1.0]), np.zeros(max(d - 2, 0)))[:d]
     yield "hinge", classification(E, y, 2, C=3.0, loss="hinge", weight=m)
-    yield "hinge without intercept", classification(E, y, 2, C=0.1, loss="hinge", intercept=False)
+    yield (
+        "hinge without intercept",
+        classification(E, y, 2, C=0.1, loss="hinge", intercept=False),
+    )
     yield "squared", classification(E, y, 2, C=3.0, weight=m)
     yield "nu", classification(E, y, 2, nu=0.9 * min(y.mean(), 1 - y.mean()) * 2)
     yield "one class", one_class(E, 0.3, m)
     yield "one class, hard", one_class(kind(X + 1.0), 0.0)
     yield "tube", regression(E, t - 0.1, t + 0.1, C=2.0, weight=m)
     yield "squared tube", regression(E, t - 0.1, t + 0.1, C=2.0, loss="squared_")
-    yield "ends", regression(E, np.where(y, t, -np.inf), np.where(several, t + 0.1, np.inf), C=2.0)
+    yield (
+        "ends",
+        regression(
+            E, np.where(y, t, -np.inf), np.where(several, t + 0.1, np.inf), C=2.0
+        ),
+    )
     yield "nu tube", regression(E, t, t, C=2.0, nu=0.3)
-    yield "hard tube", regression(E, t - 0.2 - abs(t - X[:, 0]), t + 0.2 + abs(t - X[:, 0]))
+    yield (
+        "hard tube",
+        regression(E, t - 0.2 - abs(t - X[:, 0]), t + 0.2 + abs(t - X[:, 0])),
+    )
     yield "Crammer-Singer", classification(E, several, 3, C=3.0, loss="hinge", weight=m)
     yield "squared, classes", classification(E, several, 3, C=3.0, weight=m)
     yield "nu, classes", classification(E, several, 3, nu=0.6)
@@ -126,13 +146,17 @@ def programs(rng, n, d, kind):
         yield "signs", classification(E, y, 2, C=3.0, loss="hinge", signs=signs)
         yield "signs, squared", classification(E, y, 2, C=3.0, signs=signs)
         yield "signs, tube", regression(E, t - 0.1, t + 0.1, C=2.0, signs=signs)
-        squared = regression(E, t, t, C=2.0, loss="squared_", intercept=False, signs=signs)
+        squared = regression(
+            E, t, t, C=2.0, loss="squared_", intercept=False, signs=signs
+        )
         yield "signs, squared, no tube", squared
         yield "signs, nu tube", regression(E, t, t, C=2.0, nu=0.3, signs=signs)
     apart = np.eye(d)[0] * y[:, None] + 0.8 * np.eye(d)[-1] * several[:, None]
     yield "hard", classification(kind(X + apart), y, 2)
     yield "hard, overlap", classification(E, y, 2)
-    apart = np.eye(d)[0] * (several == 1)[:, None] + 0.8 * np.eye(d)[-1] * several[:, None]
+    apart = (
+        np.eye(d)[0] * (several == 1)[:, None] + 0.8 * np.eye(d)[-1] * several[:, None]
+    )
     yield "hard, classes", classification(kind(X + apart), several, 3)
     yield "hard, classes, overlap", classification(E, several, 3)
 
@@ -145,7 +169,10 @@ def degenerate(rng):
         "duplicates": (np.vstack([X, X]), np.append(y, y)),
         "zero columns": (np.column_stack([X, np.zeros((20, 2))]), y),
         "equal columns": (np.column_stack([X, X]), y),
-        "two examples": (np.array([[0.5, 0.1, 0.0], [-0.5, 0.2, 0.1]]), np.array([1, 0])),
+        "two examples": (
+            np.array([[0.5, 0.1, 0.0], [-0.5, 0.2, 0.1]]),
+            np.array([1, 0]),
+        ),
         "one of a class": (X, (np.arange(20) == 3) * 1),
         "all equal": (np.full((6, 2), 0.3), np.arange(6) % 2),
     }
@@ -169,7 +196,9 @@ def primal(qp, w, f):
     if qp.hard and not qp.game:
         qp = replace(qp, target=qp.target - 1e-13)
     if qp.game:
-        f = qp.best_f(qp.examples.scores(w), f) - 1e-13 * (np.arange(len(f)) == len(f) - 1)
+        f = qp.best_f(qp.examples.scores(w), f) - 1e-13 * (
+            np.arange(len(f)) == len(f) - 1
+        )
     return qp.primal(w, f)
 
 
@@ -201,7 +230,9 @@ def check(qp, best, found, tol=TOL):
 def encloses(qp, best, found):
     """The values are on either side of the optimum, wherever a solver has ended."""
     game = float(qp.game)
-    P = qp.primal(found.w, found.f - 1e-13 * game * (np.arange(len(found.f)) == len(found.f) - 1))
+    P = qp.primal(
+        found.w, found.f - 1e-13 * game * (np.arange(len(found.f)) == len(found.f) - 1)
+    )
     assert qp.dual(qp.feasible(found.alpha)) <= best + 1e-9 * abs(best) + 1e-9
     assert best <= P + 1e-9 * abs(best) + 1e-9
 
@@ -221,7 +252,11 @@ def best_value(kind, size, seed, name):
 
 def solves(method, qp):
     """Whether it is a method for this program, where features and kernels are the same to it."""
-    free = qp.cap is None and np.isinf(qp.upper[qp.upper > 0.0]).all() and qp.example is None
+    free = (
+        qp.cap is None
+        and np.isinf(qp.upper[qp.upper > 0.0]).all()
+        and qp.example is None
+    )
     return method is interior_point or (qp.signs is None and (method is newton or free))
 
 
@@ -233,12 +268,18 @@ SOFT = [
 BY_SMO = [
     *SOFT, "nu", "one class", "one class, hard", "tube", "nu tube", "hard", "hard, classes",
 ]  # fmt: skip
-THROUGH_0 = {"hinge without intercept", "classes, no intercept"}  # no mean is subtracted
+THROUGH_0 = {
+    "hinge without intercept",
+    "classes, no intercept",
+}  # no mean is subtracted
 SOLVED = [
     *(
         (method, kind, size, name)
         for method in (interior_point, newton, active_set)
-        for kind, size in [*product((DenseExamples, GivenKernel), SIZES), (DenseExamples, None)]
+        for kind, size in [
+            *product((DenseExamples, GivenKernel), SIZES),
+            (DenseExamples, None),
+        ]
         for name, qp in every_program(kind, size, 0).items()
         if solves(method, qp)
     ),
@@ -253,7 +294,9 @@ SOLVED = [
 
 
 @pytest.mark.parametrize(
-    ("method", "kind", "size", "name"), SOLVED, ids=lambda v: str(getattr(v, "__name__", v))
+    ("method", "kind", "size", "name"),
+    SOLVED,
+    ids=lambda v: str(getattr(v, "__name__", v)),
 )
 def test_every_program_is_solved(method, kind, size, name):
     tol = {smo: 1e-5, dual_cd: 1e-4}.get(method, TOL)
@@ -309,7 +352,9 @@ def test_pivoting_by_products_ends_what_is_nearly_solved(name, size):
     qp = every_program(DenseExamples, size, 0)[name]
     found = solved(pivoting_by_products, qp, start=solved(newton, qp, tol=0.02).alpha)
     best = best_value(DenseExamples, size, 0, name)
-    (encloses if abs(best) <= 1e-9 else check)(qp, best, found)  # of 0, it may find no proof
+    (encloses if abs(best) <= 1e-9 else check)(
+        qp, best, found
+    )  # of 0, it may find no proof
 
 
 @pytest.mark.parametrize("k", [2, 3])
@@ -337,7 +382,9 @@ def test_a_stack_is_solved_as_its_problems_are(shape, loss, intercept, rng):
     y[:, 0], y[:, 1] = 1.0, -1.0
     X[:, :, 0] += y if loss == "hard" else 0.2 * y
     cost = rng.uniform(0.5, 20.0, (B, n))
-    kw = {"hinge": {"upper": cost}, "squared_hinge": {"ridge": 0.5 / cost}, "hard": {}}[loss]
+    kw = {"hinge": {"upper": cost}, "squared_hinge": {"ridge": 0.5 / cost}, "hard": {}}[
+        loss
+    ]
     w, f, alpha, solved = stacked(X, y, **kw, intercept=intercept, tol=1e-9)
     for b in range(B):
         C = {"C": 1.0, "weight": cost[b]} if kw else {}
@@ -367,7 +414,9 @@ def test_the_choice_goes_on_with_another_method():
     """Coordinate descent stalls on random labels of rank 5, and others begin at its alpha."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(210, 5)) @ rng.normal(size=(5, 400))
-    examples = Design.of(sp.csr_array(X), X.mean(axis=0), radius=np.linalg.norm(X, axis=1).max())
+    examples = Design.of(
+        sp.csr_array(X), X.mean(axis=0), radius=np.linalg.norm(X, axis=1).max()
+    )
     qp = classification(examples, rng.integers(0, 2, 210), 2, C=1e4, loss="hinge")
     assert solved(None, qp, max_iter=300).status == "converged"
     assert solved(dual_cd, qp, max_iter=300).status == "stalled"

@@ -37,7 +37,10 @@ def rows_of(source):
         for part, same in zip(a, b, strict=True):
             assert sp.issparse(part) or type(part) is np.ndarray
             np.testing.assert_array_equal(dense(part), dense(same))
-    return [np.concatenate([dense(part) for part in parts]) for parts in zip(*once, strict=True)]
+    return [
+        np.concatenate([dense(part) for part in parts])
+        for parts in zip(*once, strict=True)
+    ]
 
 
 def dense(part):
@@ -64,15 +67,23 @@ def test_arrays(data, tmp_path, kind, block_rows):
     make = {
         "memory": lambda **kw: ArrayBlocks(X, y, v, **kw),
         "csr": lambda **kw: ArrayBlocks(sp.csr_array(X), y, v, **kw),
-        "mapped": lambda **kw: ArrayBlocks(np.load(paths[0], mmap_mode="r"), y, v, **kw),
+        "mapped": lambda **kw: ArrayBlocks(
+            np.load(paths[0], mmap_mode="r"), y, v, **kw
+        ),
         "npy": lambda **kw: ArrayBlocks(*paths, **kw),
-        "npz": lambda **kw: ArrayBlocks.from_npz(tmp_path / "set.npz", sample_weight="v", **kw),
+        "npz": lambda **kw: ArrayBlocks.from_npz(
+            tmp_path / "set.npz", sample_weight="v", **kw
+        ),
         "mixed": lambda **kw: ArrayBlocks(Path(paths[0]), y.tolist(), v, **kw),
     }[kind]
     source = make(block_rows=block_rows)
     assert_rows(source, X, y, v)
     assert source.shape == (23, 4)
-    assert {len(y) for _, y, _ in source} <= {block_rows or 23, 23 % (block_rows or 23), 23}
+    assert {len(y) for _, y, _ in source} <= {
+        block_rows or 23,
+        23 % (block_rows or 23),
+        23,
+    }
     assert repr(source).startswith("ArrayBlocks(23 x 4 float64, ")
 
 
@@ -86,7 +97,9 @@ def test_files_of_all_sorts(rng, tmp_path, dtype, order):
     assert next(iter(source))[0].dtype == X.dtype
     for length in range(1, 9):  # of a member's name in npz, which shifts the data
         np.savez(tmp_path / "set.npz", **{"X" * length: X, "y": y})
-        source = ArrayBlocks.from_npz(tmp_path / "set.npz", X="X" * length, block_rows=20)
+        source = ArrayBlocks.from_npz(
+            tmp_path / "set.npz", X="X" * length, block_rows=20
+        )
         assert_rows(source, X, y)
         assert all(block.flags.aligned for block, _ in source)
 
@@ -123,7 +136,9 @@ def test_pages_leave_with_their_block(tmp_path):
         print(most)
     """
     run = [sys.executable, "-c", textwrap.dedent(script)]
-    out = subprocess.run(run, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    out = subprocess.run(
+        run, cwd=tmp_path, check=True, capture_output=True, text=True
+    ).stdout
     assert int(out) < 24  # two blocks of 4 MB, and a margin for the allocator
 
 
@@ -132,25 +147,43 @@ def mistakes():
     return [
         (lambda f: ArrayBlocks(X, y[:3]), r"as long as one another: \[4, 3\]"),
         (lambda f: ArrayBlocks(X, y, y[:1]), r"\[4, 4, 1\]"),
-        (lambda f: ArrayBlocks(y, y), r"X must have 2 dimensions, but its shape is \(4,\)"),
+        (
+            lambda f: ArrayBlocks(y, y),
+            r"X must have 2 dimensions, but its shape is \(4,\)",
+        ),
         (lambda f: ArrayBlocks(X, X), "y must have 1 dimensions"),
         (lambda f: ArrayBlocks(sp.csc_array(X), y), r"pass X.tocsr\(\)"),
         (lambda f: ArrayBlocks(X, y, block_rows=0), "block_rows must be at least 1"),
         (lambda f: ArrayBlocks(f / "text.npy", y), "text.npy is not a file of np.save"),
-        (lambda f: ArrayBlocks(f / "objects.npy", y), "objects.npy holds Python objects"),
-        (lambda f: ArrayBlocks(f / "short.npy", y), "short.npy is cut short: it has 168 bytes"),
+        (
+            lambda f: ArrayBlocks(f / "objects.npy", y),
+            "objects.npy holds Python objects",
+        ),
+        (
+            lambda f: ArrayBlocks(f / "short.npy", y),
+            "short.npy is cut short: it has 168 bytes",
+        ),
         (lambda f: ArrayBlocks(f / "good.npz", y), "for np.savez, use from_npz"),
         (lambda f: ArrayBlocks.from_npz(f / "good.npz"), "has no array 'X', but a, b"),
-        (lambda f: ArrayBlocks.from_npz(f / "small.npz", X="a"), "np.savez instead of np.savez_c"),
+        (
+            lambda f: ArrayBlocks.from_npz(f / "small.npz", X="a"),
+            "np.savez instead of np.savez_c",
+        ),
         (lambda f: ArrayBlocks(f / "nowhere", y), "nowhere"),
         (lambda f: SvmlightBlocks(f / "nowhere"), "nowhere"),
-        (lambda f: list(SvmlightBlocks(f / "a.svm")), "a.svm, bytes 0 to 16: Invalid index 0"),
+        (
+            lambda f: list(SvmlightBlocks(f / "a.svm")),
+            "a.svm, bytes 0 to 16: Invalid index 0",
+        ),
         (
             lambda f: list(SvmlightBlocks(f / "a.svm", 2, zero_based=True)),
             "n_features was set to 2",
         ),
         (lambda f: SvmlightBlocks(f / "a.svm", 0), "n_features must be at least 1"),
-        (lambda f: SvmlightBlocks(f / "a.svm", block_bytes=0), "block_bytes must be at least 1"),
+        (
+            lambda f: SvmlightBlocks(f / "a.svm", block_bytes=0),
+            "block_bytes must be at least 1",
+        ),
     ]
 
 
@@ -158,11 +191,15 @@ def mistakes():
 def test_mistakes(make, text, tmp_path):
     (tmp_path / "text.npy").write_text("1 2 3")
     (tmp_path / "a.svm").write_text("1 0:1 2:1\n0 2:1\n")
-    saved(tmp_path, objects=np.array([[1], ["a"]], dtype=object), short=np.zeros((4, 2)))
+    saved(
+        tmp_path, objects=np.array([[1], ["a"]], dtype=object), short=np.zeros((4, 2))
+    )
     (tmp_path / "short.npy").write_bytes((tmp_path / "short.npy").read_bytes()[:168])
     np.savez(tmp_path / "good.npz", a=np.zeros((4, 2)), b=np.zeros(4))
     np.savez_compressed(tmp_path / "small.npz", a=np.zeros((4, 2)), b=np.zeros(4))
-    with pytest.raises(FileNotFoundError if text == "nowhere" else ValueError, match=text):
+    with pytest.raises(
+        FileNotFoundError if text == "nowhere" else ValueError, match=text
+    ):
         make(tmp_path)
 
 
@@ -173,7 +210,9 @@ def parquet(tmp_path):
 
     def write(name, row_group_size=5, **columns):
         (tmp_path / name).parent.mkdir(exist_ok=True)
-        parquet.write_table(pa.table(columns), tmp_path / name, row_group_size=row_group_size)
+        parquet.write_table(
+            pa.table(columns), tmp_path / name, row_group_size=row_group_size
+        )
         return tmp_path / name
 
     return write
@@ -183,15 +222,24 @@ def parquet(tmp_path):
 def test_parquet(data, parquet, tmp_path, block_rows):
     X, y, v = data
     a, b, c, d = X.T
-    first = parquet("part/1.parquet", b=b[:12], y=y[:12], a=a[:12], v=v[:12], c=c[:12], d=d[:12])
-    second = parquet("part/2.parquet", a=a[12:], b=b[12:], c=c[12:], d=d[12:], v=v[12:], y=y[12:])
+    first = parquet(
+        "part/1.parquet", b=b[:12], y=y[:12], a=a[:12], v=v[:12], c=c[:12], d=d[:12]
+    )
+    second = parquet(
+        "part/2.parquet", a=a[12:], b=b[12:], c=c[12:], d=d[12:], v=v[12:], y=y[12:]
+    )
     in_order = np.stack([b, a, c, d], axis=1)
     source = ParquetBlocks(tmp_path, "y", "v", block_rows=block_rows)
     assert source.columns == ["b", "a", "c", "d"]
     assert_rows(source, in_order, y, v)
-    assert_rows(ParquetBlocks([first, second], "y", columns=["d", "a"]), np.stack([d, a], 1), y)
+    assert_rows(
+        ParquetBlocks([first, second], "y", columns=["d", "a"]), np.stack([d, a], 1), y
+    )
     assert all(X.flags.c_contiguous for X, *_ in source)
-    assert repr(source) == "ParquetBlocks(2 files, 4 features, target='y', sample_weight='v')"
+    assert (
+        repr(source)
+        == "ParquetBlocks(2 files, 4 features, target='y', sample_weight='v')"
+    )
 
 
 def test_parquet_of_all_types(parquet):
@@ -208,7 +256,9 @@ def test_parquet_of_all_types(parquet):
     (X, y), *_ = ParquetBlocks(parquet("wide.parquet", **small, **wide, y=labels), "y")
     assert X.dtype == np.float64
     np.testing.assert_array_equal(X[:, 2:], [[1, 0.5], [2, 0.5], [2**40 + 1, 0.5]])
-    assert np.isnan(next(iter(ParquetBlocks(parquet("nan", a=[np.nan], y=[1]), "y")))[0])
+    assert np.isnan(
+        next(iter(ParquetBlocks(parquet("nan", a=[np.nan], y=[1]), "y")))[0]
+    )
 
 
 def test_mistakes_with_parquet(parquet, tmp_path):
@@ -223,14 +273,29 @@ def test_mistakes_with_parquet(parquet, tmp_path):
             lambda: with_good(b=[1.0], y=[0]),
             "2.parquet must have one column 'a', but its columns are b, y",
         ),
-        (lambda: with_good(a=["x"], y=[0]), "column 'a' of .*2.parquet is of type string, not num"),
-        (lambda: with_good(a=[1.0, None], y=[0, 1]), "column 'a' of .*2.parquet has nulls"),
-        (lambda: with_good(a=[1.0, 2.0], y=[0, None]), "column 'y' of .*2.parquet has nulls"),
+        (
+            lambda: with_good(a=["x"], y=[0]),
+            "column 'a' of .*2.parquet is of type string, not num",
+        ),
+        (
+            lambda: with_good(a=[1.0, None], y=[0, 1]),
+            "column 'a' of .*2.parquet has nulls",
+        ),
+        (
+            lambda: with_good(a=[1.0, 2.0], y=[0, None]),
+            "column 'y' of .*2.parquet has nulls",
+        ),
         (lambda: ParquetBlocks(tmp_path / "empty", "y"), r"no file \*.parquet in"),
         (lambda: ParquetBlocks([], "y"), "there is no file"),
-        (lambda: ParquetBlocks(good, "label"), "1.parquet must have one column 'label'"),
+        (
+            lambda: ParquetBlocks(good, "label"),
+            "1.parquet must have one column 'label'",
+        ),
         (lambda: ParquetBlocks(good, "y", columns=["a", "y"]), "columns besides 'y'"),
-        (lambda: ParquetBlocks(good, "y", block_rows=0), "block_rows must be at least 1"),
+        (
+            lambda: ParquetBlocks(good, "y", block_rows=0),
+            "block_rows must be at least 1",
+        ),
     ]:
         with pytest.raises(ValueError, match=text):
             make()
@@ -248,8 +313,13 @@ def test_svmlight(data, tmp_path, zero_based):
     paths = []
     for k, part in enumerate([slice(0, 9), slice(9, 23)]):
         paths.append(tmp_path / f"{k}.svm")
-        dump_svmlight_file(X[part], y[part], str(paths[-1]), zero_based=zero_based, comment="two")
-    for block_bytes in [*range(1, 90), 10**6]:  # borders within lines, comments and at their ends
+        dump_svmlight_file(
+            X[part], y[part], str(paths[-1]), zero_based=zero_based, comment="two"
+        )
+    for block_bytes in [
+        *range(1, 90),
+        10**6,
+    ]:  # borders within lines, comments and at their ends
         source = SvmlightBlocks(paths, zero_based=zero_based, block_bytes=block_bytes)
         assert repr(source) == "SvmlightBlocks(2 files, n_features=not counted yet)"
         assert_rows(source, X, y)
@@ -265,7 +335,9 @@ def test_svmlight(data, tmp_path, zero_based):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_the_benchmark_knows_its_margin(tmp_path, capsys):
-    benchmark = runpy.run_path(str(ROOT / "examples" / "benchmarks" / "beyond_memory.py"))
+    benchmark = runpy.run_path(
+        str(ROOT / "examples" / "benchmarks" / "beyond_memory.py")
+    )
     clf = benchmark["main"]([str(tmp_path), "--megabytes", "2", "--features", "50"])
     assert clf.status_ == "certified"
     assert clf.margin_ <= benchmark["MARGIN"] * (1 + 1e-12)
@@ -287,7 +359,10 @@ def test_fits_from_files_equal_those_from_memory(rng, tmp_path, kind, request):
         "parquet": lambda: ParquetBlocks(tmp_path, "y", block_rows=25),
         "svmlight": lambda: SvmlightBlocks(tmp_path / "a.svm", block_bytes=700),
     }[kind]()
-    whole, blocks = MaxMarginClassifier().fit(X, y), MaxMarginClassifier().fit_blocks(source)
+    whole, blocks = (
+        MaxMarginClassifier().fit(X, y),
+        MaxMarginClassifier().fit_blocks(source),
+    )
     assert whole.n_iter_ == blocks.n_iter_
     assert whole.margin_ == pytest.approx(blocks.margin_, rel=1e-10)
     np.testing.assert_allclose(whole.coef_, blocks.coef_, rtol=1e-8)

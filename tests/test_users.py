@@ -10,7 +10,15 @@ import pytest
 import scipy.sparse as sp
 import sklearn
 from helpers.battery import each, each_and_toy
-from helpers.estimators import ENDLESS, AtRound, fit, make, overlapping, quiet, separable
+from helpers.estimators import (
+    ENDLESS,
+    AtRound,
+    fit,
+    make,
+    overlapping,
+    quiet,
+    separable,
+)
 from helpers.fresh import python
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
@@ -64,7 +72,9 @@ def test_certificates_and_displays_of_pipelines_and_searches(cls, rng, plots):
     alone = fit(make(cls, max_iter=50), scaled, y)
     expected = check_certificate(alone, scaled, y)
     pipeline = make_pipeline(StandardScaler(), make(cls, max_iter=50))
-    nested = make_pipeline(make_pipeline(StandardScaler(), "passthrough"), pipeline[-1:])
+    nested = make_pipeline(
+        make_pipeline(StandardScaler(), "passthrough"), pipeline[-1:]
+    )
     grid = {f"{cls.__name__.lower()}__verbose": [False]}
     search = GridSearchCV(pipeline, grid, cv=2)
     for estimator in (pipeline, nested, search, make_pipeline(clone(search))):
@@ -72,8 +82,14 @@ def test_certificates_and_displays_of_pipelines_and_searches(cls, rng, plots):
             check_certificate(estimator, X, y)
         check = check_certificate(fit(estimator, X, y), X, y)
         assert check
-        assert (check.margin, check.margin_bound) == (expected.margin, expected.margin_bound)
-        assert MarginPathDisplay.from_estimator(estimator).line_.get_label() == cls.__name__
+        assert (check.margin, check.margin_bound) == (
+            expected.margin,
+            expected.margin_bound,
+        )
+        assert (
+            MarginPathDisplay.from_estimator(estimator).line_.get_label()
+            == cls.__name__
+        )
     display = MarginPathDisplay.from_estimator(alone, x="n_iter")
     assert display.ax_.get_xlabel() == "rounds"
     with pytest.raises(ValueError, match="seconds"):
@@ -84,7 +100,11 @@ def test_what_holds_no_certificate_is_refused(rng):
     X, y = separable(rng)
     clf = MomentumMarginClassifier()
     unfit = GridSearchCV(clf, {"tol": [0.1]}, refit=False).fit(X, y)
-    for other in (StandardScaler().fit(X), CalibratedClassifierCV(clf).fit(X, y), unfit):
+    for other in (
+        StandardScaler().fit(X),
+        CalibratedClassifierCV(clf).fit(X, y),
+        unfit,
+    ):
         with pytest.raises(TypeError, match="pass a fitted estimator of marginsvm"):
             check_certificate(other, X, y)
         with pytest.raises(TypeError, match="pipeline"):
@@ -122,9 +142,14 @@ def test_metadata_routing(cls, rng):
 @each_and_toy
 def test_callbacks_stop_a_fit(cls, rng):
     X, y, params = *overlapping(rng), {"C": 1.0, **ENDLESS}
-    if cls is MaxMarginClassifier:  # exchanges solve the squared hinge loss in one round
+    if (
+        cls is MaxMarginClassifier
+    ):  # exchanges solve the squared hinge loss in one round
         params["loss"] = "hinge"
-    callback, seen = AtRound(3, lambda: seen.append(callback.found[2].score(X, y)) is None), []
+    callback, seen = (
+        AtRound(3, lambda: seen.append(callback.found[2].score(X, y)) is None),
+        [],
+    )
     estimator = make(cls, **params).set_callbacks(callback).fit(X, y)
     assert estimator.status_ == "stopped"
     assert estimator.n_iter_ == 3
@@ -192,7 +217,9 @@ def test_coefficients_may_be_made_sparse(cls, rng):
     dense, F = clf.coef_, clf.decision_function(X)
     assert sp.issparse(clf.sparsify().coef_)
     for form in (np.asarray, sp.csr_array):
-        np.testing.assert_allclose(clf.decision_function(form(X)), F, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(
+            clf.decision_function(form(X)), F, rtol=1e-12, atol=1e-12
+        )
     assert check_certificate(clf, X, y)
     np.testing.assert_array_equal(clf.densify().coef_, dense)
 
@@ -215,23 +242,34 @@ def cancer():
 def test_searches_over_pipelines_of_frames(kind, cancer, plots):
     """Frames between the steps; the certificate and the picture are of the best."""
     X, y = cancer
-    pipeline = make_pipeline(StandardScaler(), MaxMarginClassifier()).set_output(transform="pandas")
+    pipeline = make_pipeline(StandardScaler(), MaxMarginClassifier()).set_output(
+        transform="pandas"
+    )
     grid = {"maxmarginclassifier__C": [0.01, 0.1, 1.0]}
     search = SEARCHES[kind](pipeline, grid, cv=3, error_score="raise").fit(X, y)
     best = search.best_estimator_
     assert search.best_score_ > 0.7  # halving begins with a few examples
     assert best[-1].feature_names_in_.tolist() == X.columns.tolist()
     assert set(search.predict(X)) == {"benign", "malignant"}
-    assert check_certificate(search, X, y).margin == check_certificate(best, X, y).margin
-    assert MarginPathDisplay.from_estimator(search).line_.get_label() == "MaxMarginClassifier"
+    assert (
+        check_certificate(search, X, y).margin == check_certificate(best, X, y).margin
+    )
+    assert (
+        MarginPathDisplay.from_estimator(search).line_.get_label()
+        == "MaxMarginClassifier"
+    )
 
 
 def test_choices_of_the_cost_within_pipelines_and_searches(cancer, plots):
     X, y = cancer
-    scaled = make_column_transformer((StandardScaler(), X.columns[:5]), remainder=MinMaxScaler())
+    scaled = make_column_transformer(
+        (StandardScaler(), X.columns[:5]), remainder=MinMaxScaler()
+    )
     chosen = MaxMarginClassifierCV(Cs=3, cv=3, n_jobs=2)
     pipeline = make_pipeline(scaled, chosen).set_output(transform="pandas")
-    within = GridSearchCV(pipeline, {"maxmarginclassifiercv__fit_intercept": [True, False]}, cv=2)
+    within = GridSearchCV(
+        pipeline, {"maxmarginclassifiercv__fit_intercept": [True, False]}, cv=2
+    )
     outer = cross_validate(clone(pipeline), X, y, cv=2, n_jobs=2, return_estimator=True)
     assert outer["test_score"].min() > 0.85
     for fitted in (pipeline.fit(X, y), within.fit(X, y)):

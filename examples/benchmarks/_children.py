@@ -7,7 +7,12 @@ interrupt, as Ctrl-C does, so that a fit that serves interrupts can say how far 
 
 import os
 
-for _library in ("OMP", "OPENBLAS", "MKL", "NUMBA"):  # children inherit it, before they import
+for _library in (
+    "OMP",
+    "OPENBLAS",
+    "MKL",
+    "NUMBA",
+):  # children inherit it, before they import
     os.environ[f"{_library}_NUM_THREADS"] = "1"
 
 import ctypes
@@ -22,11 +27,13 @@ import numpy as np
 import scipy.sparse as sp
 
 MEGABYTE = 2**20  # bytes
-RULE = 512 * MEGABYTE  # of memory beyond X that a fit may take, or the size of X if that is more
-GRACE = 5.0  # CPU seconds from an interrupt to the end of a process that does not serve it
-PATIENCE = (
-    10.0  # times as many seconds by the clock as CPU seconds are waited for, on a busy machine
+RULE = (
+    512 * MEGABYTE
+)  # of memory beyond X that a fit may take, or the size of X if that is more
+GRACE = (
+    5.0  # CPU seconds from an interrupt to the end of a process that does not serve it
 )
+PATIENCE = 10.0  # seconds by the clock per CPU second waited for, on a busy machine
 LOOKS = 0.02  # seconds between two looks at the memory of a child
 
 
@@ -39,7 +46,12 @@ def save(folder, X, y, weight=None):
     folder.mkdir(parents=True, exist_ok=True)
     parts = {"y": y} if weight is None else {"y": y, "weight": weight}
     if sp.issparse(X):
-        parts |= {"data": X.data, "indices": X.indices, "indptr": X.indptr, "shape": X.shape}
+        parts |= {
+            "data": X.data,
+            "indices": X.indices,
+            "indptr": X.indptr,
+            "shape": X.shape,
+        }
     else:
         parts["X"] = X
     for old in folder.glob("*.npy"):
@@ -61,7 +73,11 @@ def saved(folder):
 
 def size_of(X):
     """Bytes of X as it is kept in memory."""
-    return X.data.nbytes + X.indices.nbytes + X.indptr.nbytes if sp.issparse(X) else X.nbytes
+    return (
+        X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+        if sp.issparse(X)
+        else X.nbytes
+    )
 
 
 def memory_of(pid="self"):
@@ -83,7 +99,9 @@ def forget_peak():
     It is the peak of ``ru_maxrss``, but for one thing: that one of a process includes its
     parent's, from before the process began a program of its own.
     """
-    ctypes.CDLL(None).malloc_trim(0)  # what was freed goes back to the system, as far as it can
+    ctypes.CDLL(None).malloc_trim(
+        0
+    )  # what was freed goes back to the system, as far as it can
     Path("/proc/self/clear_refs").write_text("5")
 
 
@@ -103,7 +121,9 @@ def measured(estimator, X, y, weight=None):
     names = ("status_", "gap_", "margin_", "margin_bound_", "n_iter_", "separable_")
     took |= {name[:-1]: getattr(estimator, name, None) for name in names}
     if hasattr(estimator, "history_"):
-        took["n_passes"] = float(np.append(estimator.history_["n_passes"], np.nan)[-2:][0])
+        took["n_passes"] = float(
+            np.append(estimator.history_["n_passes"], np.nan)[-2:][0]
+        )
     return took
 
 
@@ -142,7 +162,9 @@ def warm_up(estimator, X, y, weight=None):
         small.set_params(max_iter=3)
     for rows, classes in ((300, 2), (900, 2), (300, 3)):
         for form in (np.asarray, sp.csr_matrix):
-            few = np.abs(rng.standard_normal((rows, 20))) * (rng.random((rows, 20)) < 0.2)
+            few = np.abs(rng.standard_normal((rows, 20))) * (
+                rng.random((rows, 20)) < 0.2
+            )
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 small.fit(form(few), rng.permutation(np.arange(rows) % classes))
@@ -183,7 +205,9 @@ class Child:
         context = multiprocessing.get_context("spawn")
         self.memory, self.peak, self.seconds = memory, 0, 0.0
         self._connection, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, load, arguments), daemon=True)
+        self._process = context.Process(
+            target=_serve, args=(theirs, load, arguments), daemon=True
+        )
         self._process.start()
         theirs.close()
         self._wait(120.0)
@@ -216,7 +240,9 @@ class Child:
             if max(cpu, self.seconds / PATIENCE) > seconds + GRACE * interrupted:
                 if interrupted:
                     self.end()
-                    raise ChildError(f"ended after {seconds + GRACE:.0f} s, deaf to an interrupt")
+                    raise ChildError(
+                        f"ended after {seconds + GRACE:.0f} s, deaf to an interrupt"
+                    )
                 os.kill(self._process.pid, signal.SIGINT)
                 interrupted = True
         try:

@@ -5,7 +5,16 @@ machine; fits that take longer than LIMIT are interrupted, and count as ">" that
 """
 
 import numpy as np
-from _children import MEGABYTE, Child, ChildError, measured, objective, save, saved, warm_up
+from _children import (
+    MEGABYTE,
+    Child,
+    ChildError,
+    measured,
+    objective,
+    save,
+    saved,
+    warm_up,
+)
 from _sets import gauss, load, standardised, text_like, topics
 from sklearn.preprocessing import normalize
 from sklearn.svm import SVC, LinearSVC
@@ -34,9 +43,24 @@ def scaled(name):
 
 
 TWO = [  # name, how to make it, C, tol
-    ("generated text, seed 0", lambda: text_like(60_000, 30_000, 0), (1.0, 100.0), 1e-4),
-    ("generated text, seed 1", lambda: text_like(200_000, 20_000, 1), (1.0, 100.0), 1e-4),
-    ("generated text, seed 7", lambda: text_like(30_000, 45_000, 7), (1.0, 100.0), 1e-4),
+    (
+        "generated text, seed 0",
+        lambda: text_like(60_000, 30_000, 0),
+        (1.0, 100.0),
+        1e-4,
+    ),
+    (
+        "generated text, seed 1",
+        lambda: text_like(200_000, 20_000, 1),
+        (1.0, 100.0),
+        1e-4,
+    ),
+    (
+        "generated text, seed 7",
+        lambda: text_like(30_000, 45_000, 7),
+        (1.0, 100.0),
+        1e-4,
+    ),
     ("news20 even/odd, unit rows", lambda: news(True, True), (1.0, 100.0), 1e-4),
     ("news20 even/odd, raw counts", lambda: news(True, False), (1.0,), 1e-3),
 ]
@@ -75,7 +99,9 @@ def in_turns(folder, estimators, limit, ask_objective=False):
         for child, estimator in zip(children, estimators, strict=True):
             child.ask(warm_up, estimator)
         for _ in range(TURNS):
-            for i, (child, estimator) in enumerate(zip(children, estimators, strict=True)):
+            for i, (child, estimator) in enumerate(
+                zip(children, estimators, strict=True)
+            ):
                 if ends[i] is None and sum(f["cpu"] for f in fits[i]) < ENOUGH:
                     try:
                         fits[i].append(child.ask(measured, estimator, limit))
@@ -125,7 +151,9 @@ def rows(cases, folder, peers, kernel=False, two=False):
         save(folder, X, y)
         limit = 5 * LIMIT if name.startswith("mnist") else LIMIT
         k = "" if two else f" {len(np.unique(y))} |"
-        shape = {"kernel": "rbf", "gamma": 1.0 / (X.shape[1] * X.var())} if kernel else {}
+        shape = (
+            {"kernel": "rbf", "gamma": 1.0 / (X.shape[1] * X.var())} if kernel else {}
+        )
         head = f"| {name} | {shape_of(X)} |{k}"
         del X, y
         for C in Cs:
@@ -143,9 +171,16 @@ def large(folder):
     ours = "C | result, gap | s | MB beyond X |"
     print(f"\n| set | n x d | {ours} LinearSVC s | its excess |\n|{'---|' * 8}")
     rows(TWO, folder, [ovr], two=True)
-    print(f"\n| set | n x d | classes | {ours} one-vs-rest s | crammer_singer s |\n|{'---|' * 9}")
+    print(
+        f"\n| set | n x d | classes | {ours} one-vs-rest s | crammer_singer s |\n|{'---|' * 9}"
+    )
     rows(MORE, folder, [ovr, crammer_singer])
     print(f"\n| set | n x d | classes | {ours}\n|{'---|' * 7}")
     rows(HARD, folder, [])
     print(f"\n| set | n x d | classes | {ours} SVC s |\n|{'---|' * 8}")
-    rows(KERNELS, folder, [lambda C, **kernel: SVC(C=C, cache_size=2000, **kernel)], kernel=True)
+    rows(
+        KERNELS,
+        folder,
+        [lambda C, **kernel: SVC(C=C, cache_size=2000, **kernel)],
+        kernel=True,
+    )

@@ -16,7 +16,10 @@ def load(name, part=""):
     if "indptr" in z:
         before = f"{part}_" if part else ""
         arrays = (z[before + key] for key in ("data", "indices", "indptr"))
-        X, y = sp.csr_matrix(tuple(arrays), shape=tuple(z[before + "shape"])), z[before + "y"]
+        X, y = (
+            sp.csr_matrix(tuple(arrays), shape=tuple(z[before + "shape"])),
+            z[before + "y"],
+        )
     elif "X" in z:
         X, y = z["X"], z["y"]
     else:
@@ -72,10 +75,15 @@ def topics(n_rows, n_features, n_classes, seed, words=175, shared=40):
         cumulative = np.cumsum(0.75 * language + 0.06 * mixed + 0.07 * topic())
         for row in np.flatnonzero(y == label):
             count = rng.poisson(words * rng.uniform(0.5, 1.5))
-            drawn = np.searchsorted(cumulative, cumulative[-1] * rng.random(max(1, count)))
+            drawn = np.searchsorted(
+                cumulative, cumulative[-1] * rng.random(max(1, count))
+            )
             rows.append(np.full(len(drawn), row))
             columns.append(drawn)
-    at = (np.concatenate(rows).astype(np.int32), np.concatenate(columns).astype(np.int32))
+    at = (
+        np.concatenate(rows).astype(np.int32),
+        np.concatenate(columns).astype(np.int32),
+    )
     X = sp.coo_array((np.ones(len(at[0])), at), shape=(n_rows, n_features)).tocsr()
     X.data = np.log1p(X.data)
     return normalize(X), y
@@ -125,8 +133,12 @@ def spambase_like(n_rows=4600, seed=0):
     words = there * np.exp(rng.normal(rng.normal(-0.8, 0.5, 54), 0.9, (n_rows, 54)))
     words[:, 48:] *= 0.2
     mean = 1.0 + np.exp(rng.normal(0.5 + 0.5 * y, 0.8))
-    longest = np.clip(np.round(mean * np.exp(rng.normal(1.5 + 0.7 * y, 1.0))), 1, 10_000)
-    total = np.clip(np.round(longest * (1.0 + np.exp(rng.normal(1.0, 1.2, n_rows)))), 1, 15_000)
+    longest = np.clip(
+        np.round(mean * np.exp(rng.normal(1.5 + 0.7 * y, 1.0))), 1, 10_000
+    )
+    total = np.clip(
+        np.round(longest * (1.0 + np.exp(rng.normal(1.0, 1.2, n_rows)))), 1, 15_000
+    )
     return np.column_stack([words, mean, longest, total]), y
 
 

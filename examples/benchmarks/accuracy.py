@@ -54,7 +54,9 @@ def main():
         X, y = make()
         shape = f"{X.shape[0]:,} x {X.shape[1]:,} | {len(np.unique(y))}"
         for scale in ("raw", "standardised"):
-            before = [StandardScaler(with_mean=not sp.issparse(X))] if scale != "raw" else []
+            before = (
+                [StandardScaler(with_mean=not sp.issparse(X))] if scale != "raw" else []
+            )
             models = MaxMarginClassifier(), LinearSVC()
             (mine, mine_s, status), (peer, peer_s, _) = (
                 five_fold(make_pipeline(*before, model), X, y) for model in models

@@ -37,7 +37,9 @@ SEARCH, OWN = "search over LinearSVC", "MaxMarginClassifierCV"
 MODELS = {
     OWN: MaxMarginClassifierCV(),
     SEARCH: GridSearchCV(LinearSVC(), {"C": COSTS}),
-    "LogisticRegressionCV": LogisticRegressionCV(l1_ratios=(0,), use_legacy_attributes=False),
+    "LogisticRegressionCV": LogisticRegressionCV(
+        l1_ratios=(0,), use_legacy_attributes=False
+    ),
     "LinearSVC": LinearSVC(),
     "SVC, linear": SVC(kernel="linear"),
     "MaxMarginClassifier": MaxMarginClassifier(),
@@ -80,7 +82,9 @@ def results(name, model):
         with Child(problem, name) as child:
             child.ask(warm_up, model)
             ask = partial(child.ask, estimator=model, seconds=LIMIT)
-            return np.array([ask(partial(one_fold, i)) for i in range(len(folds(X, y)))])
+            return np.array(
+                [ask(partial(one_fold, i)) for i in range(len(folds(X, y)))]
+            )
     except ChildError as reason:
         print(f"{name}, {model}: {reason}", file=sys.stderr)
         return None
@@ -96,7 +100,9 @@ def table(title, names, found, cell):
     line(title, *MODELS)
     print("|---" * (len(MODELS) + 1) + "|")
     for name in names:
-        best = max(found[name, m][:, 1].mean() for m in LINEAR if found[name, m] is not None)
+        best = max(
+            found[name, m][:, 1].mean() for m in LINEAR if found[name, m] is not None
+        )
         line(name, *(cell(found[name, m], m, best) for m in MODELS))
 
 
@@ -105,7 +111,9 @@ def accuracy(result, model, best):
     if result is None:
         return "–"
     mean = result[:, 1].mean()
-    return f"**{mean:.3f}**" if model in LINEAR and mean >= best - NEAR else f"{mean:.3f}"
+    return (
+        f"**{mean:.3f}**" if model in LINEAR and mean >= best - NEAR else f"{mean:.3f}"
+    )
 
 
 def seconds(result, model, best):
@@ -121,7 +129,9 @@ def summary(names, found):
         known = {m: found[name, m] for m in LINEAR if found[name, m] is not None}
         best = max(known, key=lambda m: known[m][:, 1].mean())
         ahead = known[best][:, 1] - mine[:, 1]
-        error = ahead.std(ddof=1) / np.sqrt(5)  # folds of other divisions are no new examples
+        error = ahead.std(ddof=1) / np.sqrt(
+            5
+        )  # folds of other divisions are no new examples
         search = found[name, SEARCH]
         took = LIMIT if search is None else np.median(search[:, 0])
         ratios.append(np.median(mine[:, 0]) / took)
@@ -138,8 +148,14 @@ def main(names):
         for label, model in MODELS.items():
             found[name, label] = results(name, model)
             if found[name, label] is not None:
-                took, score = np.median(found[name, label], axis=0)[0], found[name, label][:, 1]
-                print(f"{name}, {label}: {score.mean():.4f}, {took:.3f} s", file=sys.stderr)
+                took, score = (
+                    np.median(found[name, label], axis=0)[0],
+                    found[name, label][:, 1],
+                )
+                print(
+                    f"{name}, {label}: {score.mean():.4f}, {took:.3f} s",
+                    file=sys.stderr,
+                )
     table("accuracy", names, found, accuracy)
     table("CPU seconds of a fit", names, found, seconds)
     summary(names, found)

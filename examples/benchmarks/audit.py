@@ -25,11 +25,15 @@ MODELS = {
     'LinearSVC(loss="hinge")': LinearSVC(loss="hinge", random_state=0),
     'LinearSVC(C=1e4, loss="hinge")': LinearSVC(C=1e4, loss="hinge", random_state=0),
     'SVC(kernel="linear")': SVC(kernel="linear"),
-    'SVC(C=1e4, kernel="linear", max_iter=10**6)': SVC(C=1e4, kernel="linear", max_iter=10**6),
+    'SVC(C=1e4, kernel="linear", max_iter=10**6)': SVC(
+        C=1e4, kernel="linear", max_iter=10**6
+    ),
     "SVC()": SVC(),
     "SVC(C=1e4)": SVC(C=1e4),
     "SGDClassifier()": SGDClassifier(random_state=0),
-    'SGDClassifier(loss="squared_hinge")': SGDClassifier(loss="squared_hinge", random_state=0),
+    'SGDClassifier(loss="squared_hinge")': SGDClassifier(
+        loss="squared_hinge", random_state=0
+    ),
 }
 
 
@@ -41,7 +45,11 @@ def sets():
 
 def share(number):
     """A share, in per cent, or how many times as much."""
-    return f"{100.0 * number:.2g} %" if number < 1.0 else f"{float(f'{1.0 + number:.2g}'):g} times"
+    return (
+        f"{100.0 * number:.2g} %"
+        if number < 1.0
+        else f"{float(f'{1.0 + number:.2g}'):g} times"
+    )
 
 
 def told(judged):
@@ -60,7 +68,9 @@ def main():
         for name, X, y in sets()
     ]
     print(
-        "| model | " + " | ".join(f"{name}, {len(X)} x {X.shape[1]}" for name, X, _ in data) + " |"
+        "| model | "
+        + " | ".join(f"{name}, {len(X)} x {X.shape[1]}" for name, X, _ in data)
+        + " |"
     )
     print("|---" * (len(data) + 1) + "|")
     for words, model in MODELS.items():

@@ -10,7 +10,11 @@ import warnings
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from marginsvm import OptimisticPerceptron, PerceptronVonNeumann, SmoothedKernelPerceptron
+from marginsvm import (
+    OptimisticPerceptron,
+    PerceptronVonNeumann,
+    SmoothedKernelPerceptron,
+)
 
 warnings.simplefilter("ignore", ConvergenceWarning)
 N, ROUNDS, REPEATS = 2000, 100, 10

@@ -41,7 +41,9 @@ def make(folder, n_examples, n_features, seed=0):
     supporting = rng.standard_normal((*support.shape, n_features))
     supporting -= supporting.mean(axis=1, keepdims=True)
     np.save(folder / "y.npy", y)
-    X = np.lib.format.open_memmap(folder / "X.tmp", "w+", shape=(n_examples, n_features))
+    X = np.lib.format.open_memmap(
+        folder / "X.tmp", "w+", shape=(n_examples, n_features)
+    )
     size = max(1, 2**25 // (8 * n_features))
     for start in range(0, n_examples, size):
         rows = np.arange(start, min(start + size, n_examples))
@@ -113,14 +115,23 @@ def main(arguments=None):
     parser.add_argument("--features", type=int, default=1000)
     parser.add_argument("--cold", action="store_true")
     options = parser.parse_args(arguments)
-    path, n_examples = options.folder / "X.npy", int(options.megabytes * 1e6 / 8 / options.features)
-    if not path.exists() or np.load(path, mmap_mode="r").shape != (n_examples, options.features):
+    path, n_examples = (
+        options.folder / "X.npy",
+        int(options.megabytes * 1e6 / 8 / options.features),
+    )
+    if not path.exists() or np.load(path, mmap_mode="r").shape != (
+        n_examples,
+        options.features,
+    ):
         options.folder.mkdir(parents=True, exist_ok=True)
         make(options.folder, n_examples, options.features)
     source = ArrayBlocks(path, options.folder / "y.npy")
     print(source)
 
-    walks, passes, memory = *(Compared(source, path, options.cold) for _ in range(2)), Memory()
+    walks, passes, memory = (
+        *(Compared(source, path, options.cold) for _ in range(2)),
+        Memory(),
+    )
     for _ in range(WALKS):
         for X, _ in walks:
             X.sum()

@@ -73,11 +73,18 @@ class Quadprog(BaseEstimator):
         if self.loss == "hinge":
             bounds, low = [*bounds, -np.eye(n)], np.append(low, -np.ones(n))
         ridge = 0.5 if self.loss == "squared_hinge" else 1e-10 * np.trace(K) / n
-        alpha = solve_qp(K + ridge * np.eye(n), np.ones(n), np.hstack(bounds), low, 1)[0]
-        free = (alpha > 1e-6 * alpha.max()) & ((alpha < 1.0 - 1e-6) | (self.loss != "hinge"))
+        alpha = solve_qp(K + ridge * np.eye(n), np.ones(n), np.hstack(bounds), low, 1)[
+            0
+        ]
+        free = (alpha > 1e-6 * alpha.max()) & (
+            (alpha < 1.0 - 1e-6) | (self.loss != "hinge")
+        )
         w = alpha @ A
         slack = ridge * alpha if self.loss == "squared_hinge" else 0.0 * alpha
-        self.coef_, self.intercept_ = w[None], np.median((y * (1.0 - slack - A @ w))[free])[None]
+        self.coef_, self.intercept_ = (
+            w[None],
+            np.median((y * (1.0 - slack - A @ w))[free])[None],
+        )
         return self
 
 
@@ -102,7 +109,9 @@ def best_with_penalty(estimator, X, y, weight):
     """A lower bound on the least objective with a penalised intercept."""
     one = np.ones((len(y), 1))
     X = sp.hstack([X, one], format="csr") if sp.issparse(X) else np.hstack([X, one])
-    clf = MaxMarginClassifier(C=1.0, loss=estimator.loss, fit_intercept=False, tol=1e-8).fit(X, y)
+    clf = MaxMarginClassifier(
+        C=1.0, loss=estimator.loss, fit_intercept=False, tol=1e-8
+    ).fit(X, y)
     return 0.5 / clf.margin_bound_**2
 
 
@@ -115,7 +124,11 @@ def margin(estimator, X, y, weight):
     """That of the direction, with the best intercept."""
     w = direction(estimator)
     scores = X @ w
-    return 0.5 * (scores[y > 0].min() - scores[y < 0].max()) / max(np.linalg.norm(w), 1e-300)
+    return (
+        0.5
+        * (scores[y > 0].min() - scores[y < 0].max())
+        / max(np.linalg.norm(w), 1e-300)
+    )
 
 
 def objective(estimator, X, y, weight, power):
@@ -201,8 +214,17 @@ def compare(name, loss):
         more = f"{max(off, 0.0):.0e}" if off < 1.0 else "wrong"
         cells[key] = f"x{float(f'{seconds / own:.2g}'):g}, {more}"
     child.end()
-    line = [name, f"{n:,} x {d:,}", loss.replace("_", " "), took["status"], f"{1e3 * own:.3g}"]
-    print("| " + " | ".join([*line, *(cells.get(key, "") for key in COLUMNS)]) + " |", flush=True)
+    line = [
+        name,
+        f"{n:,} x {d:,}",
+        loss.replace("_", " "),
+        took["status"],
+        f"{1e3 * own:.3g}",
+    ]
+    print(
+        "| " + " | ".join([*line, *(cells.get(key, "") for key in COLUMNS)]) + " |",
+        flush=True,
+    )
 
 
 def raw(name):
@@ -221,8 +243,12 @@ def sweep(name, load, loss):
                 clf = MaxMarginClassifier(C=C, loss=loss)
                 took = child.ask(measured, clf, 10.0 * SECONDS)
                 end = took["status"] if took["status"] != "certified" else "ok"
-                ends.setdefault(C, []).append(f"{end} ({took['gap']:.0e}, {took['cpu']:.2g} s)")
-    cells = [a if a.split()[0] == b.split()[0] else f"{a}; {b}" for a, b in ends.values()]
+                ends.setdefault(C, []).append(
+                    f"{end} ({took['gap']:.0e}, {took['cpu']:.2g} s)"
+                )
+    cells = [
+        a if a.split()[0] == b.split()[0] else f"{a}; {b}" for a, b in ends.values()
+    ]
     print(f"| {name}, {load.__name__}, {loss} | {' | '.join(cells)} |", flush=True)
 
 
@@ -241,7 +267,9 @@ def large(loss):
         child.ask(warm_up, clf)
         took = child.ask(measured, clf, 10.0 * SECONDS)
     more = took["beyond"] / took["size"]
-    print(f"| 1,000,000 x 30, {loss} | {took['status']} | {took['cpu']:.2f} s | {more:.1f} of X |")
+    print(
+        f"| 1,000,000 x 30, {loss} | {took['status']} | {took['cpu']:.2f} s | {more:.1f} of X |"
+    )
 
 
 COSTS = 10.0 ** np.arange(-4, 7, 2)
@@ -260,7 +288,10 @@ if __name__ == "__main__":
             large(loss)
     else:
         columns = ["set", "n x d", "loss", "status", "ms", *COLUMNS]
-        print("| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|", flush=True)
+        print(
+            "| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|",
+            flush=True,
+        )
         for name in sys.argv[1:] or SETS:
             for loss in LOSSES:
                 compare(name, loss)

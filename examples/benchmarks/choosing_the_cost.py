@@ -55,14 +55,18 @@ def timed(model, X, y):
         spent = time.process_time() - begin
         least, turns = min(least, spent), turns - 1 if spent < LIMIT else 0
     if isinstance(model, LogisticRegressionCV):
-        scores = np.mean([np.mean(part, axis=0).ravel() for part in scores_of(model)], axis=0)
+        scores = np.mean(
+            [np.mean(part, axis=0).ravel() for part in scores_of(model)], axis=0
+        )
         return least, scores.max()
     return least, model.best_score_
 
 
 def scores_of(model):
     """Scores of a LogisticRegressionCV, of each class or of all."""
-    return model.scores_.values() if isinstance(model.scores_, dict) else [model.scores_]
+    return (
+        model.scores_.values() if isinstance(model.scores_, dict) else [model.scores_]
+    )
 
 
 def line(name, kernel):
@@ -70,7 +74,9 @@ def line(name, kernel):
     X, y = problem(name)
     params = {"kernel": "rbf"} if kernel else {}
     search = MaxMarginClassifierCV(Cs=COSTS, cv=FOLDS, **params)
-    peers = [GridSearchCV(SVC(**params) if kernel else LinearSVC(), {"C": COSTS}, cv=FOLDS)]
+    peers = [
+        GridSearchCV(SVC(**params) if kernel else LinearSVC(), {"C": COSTS}, cv=FOLDS)
+    ]
     if not kernel:
         peers.append(LogisticRegressionCV(Cs=COSTS, cv=FOLDS))
     some = np.arange(min(len(y), 300))
@@ -80,7 +86,9 @@ def line(name, kernel):
     best = search.scores_[:, list(search.Cs_).index(search.C_)]
     error = best.std(ddof=1) / np.sqrt(FOLDS)
     found = [timed(peer, X, y) for peer in peers]
-    cells = [f"{name}{', rbf' * kernel}, {X.shape[0]:,} x {X.shape[1]:,}, {len(np.unique(y))}"]
+    cells = [
+        f"{name}{', rbf' * kernel}, {X.shape[0]:,} x {X.shape[1]:,}, {len(np.unique(y))}"
+    ]
     cells += [f"{mine:.2f} ({score:.3f} ± {error:.3f})"]
     cells += [f"{seconds:.2f} ({score:.3f})" for seconds, score in found]
     print(f"| {' | '.join([*cells, *['–'] * (4 - len(cells))])} |", flush=True)
@@ -88,7 +96,9 @@ def line(name, kernel):
 
 def main(names):
     warnings.simplefilter("ignore")
-    print("| set, classes | MaxMarginClassifierCV, s | GridSearchCV, s | LogisticRegressionCV, s |")
+    print(
+        "| set, classes | MaxMarginClassifierCV, s | GridSearchCV, s | LogisticRegressionCV, s |"
+    )
     print("|---|---|---|---|")
     for kernel, sets in ((False, LINEAR), (True, KERNELS)):
         for name in sets:

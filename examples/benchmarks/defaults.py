@@ -35,7 +35,9 @@ SETS = [
     "pendigits",
     "news20",
 ]
-SECONDS = 4.0  # CPU time after which no further fit of a set begins; at least three are made
+SECONDS = (
+    4.0  # CPU time after which no further fit of a set begins; at least three are made
+)
 
 
 def data(name):
@@ -52,7 +54,11 @@ def seconds(clf, X, y):
 
 
 def main():
-    print("| set | n x d | classes | ms | LinearSVC ms | ratio | gap |\n" + "|---" * 7 + "|")
+    print(
+        "| set | n x d | classes | ms | LinearSVC ms | ratio | gap |\n"
+        + "|---" * 7
+        + "|"
+    )
     for name in sys.argv[1:] or SETS:
         X, y = data(name)
         both = MaxMarginClassifier(C=1.0), LinearSVC()
@@ -64,7 +70,9 @@ def main():
                 measured.append(seconds(clf, X, y))
         ours, theirs = (1e3 * float(np.median(measured)) for measured in times)
         shape, k = f"{X.shape[0]:,} x {X.shape[1]:,}", len(both[0].classes_)
-        figures = f"{ours:.3g} | {theirs:.3g} | x{theirs / ours:.2f} | {both[0].gap_:.0e}"
+        figures = (
+            f"{ours:.3g} | {theirs:.3g} | x{theirs / ours:.2f} | {both[0].gap_:.0e}"
+        )
         print(f"| {name} | {shape} | {k} | {figures} |", flush=True)
 
 

@@ -61,14 +61,24 @@ def passes(X):
     rows = Dense(X)
     n, d = X.shape
     rng, size = np.random.default_rng(0), X.element_size() * n * d
-    w, v = rng.standard_normal(d, dtype=np.float32), rng.standard_normal(n, dtype=np.float32)
+    w, v = (
+        rng.standard_normal(d, dtype=np.float32),
+        rng.standard_normal(n, dtype=np.float32),
+    )
     memory = size / seconds(X.sum, 7)[0]
     print(f"memory, as a sum reads it: {memory / 1e9:8.1f} GB/s")
-    for name, work in (("scores", lambda: rows.times(w)), ("sums", lambda: rows.adjoint(v))):
+    for name, work in (
+        ("scores", lambda: rows.times(w)),
+        ("sums", lambda: rows.adjoint(v)),
+    ):
         speed = size / seconds(work, 7)[0]
-        print(f"a pass for {name:16s} {speed / 1e9:8.1f} GB/s, {speed / memory:.0%} of it")
+        print(
+            f"a pass for {name:16s} {speed / 1e9:8.1f} GB/s, {speed / memory:.0%} of it"
+        )
     speed = size / seconds(lambda: rows.times(w.astype(np.float64)), 3)[0]
-    print(f"the same in float64:       {speed / 1e9:8.1f} GB/s, {speed / memory:.0%} of it")
+    print(
+        f"the same in float64:       {speed / 1e9:8.1f} GB/s, {speed / memory:.0%} of it"
+    )
 
 
 def objective(X, y, k):
@@ -97,7 +107,9 @@ def lbfgs(X, y, k, goal):
     """Value and seconds of L-BFGS until the goal is reached."""
     value_of, size = objective(X, y, k)
     p = torch.zeros(size, dtype=X.dtype, device=X.device, requires_grad=True)
-    step = torch.optim.LBFGS([p], max_iter=10, history_size=10, line_search_fn="strong_wolfe")
+    step = torch.optim.LBFGS(
+        [p], max_iter=10, history_size=10, line_search_fn="strong_wolfe"
+    )
 
     def closure():
         step.zero_grad()
@@ -116,7 +128,9 @@ def lbfgs(X, y, k, goal):
 
 
 def describe(name, spent, clf):
-    print(f"{name:22s} {spent:8.2f} s  {clf.status_}, gap {clf.gap_:.1e}, {clf.n_iter_} rounds")
+    print(
+        f"{name:22s} {spent:8.2f} s  {clf.status_}, gap {clf.gap_:.1e}, {clf.n_iter_} rounds"
+    )
 
 
 def compare(n, d, k, there):
@@ -134,10 +148,14 @@ def compare(n, d, k, there):
         if k == 2:
             Cs = np.geomspace(1e-3, C, PATH)
             spent, path = seconds(lambda: margin_path(X, y, Cs=Cs, tol=TOL))
-            print(f"path of {PATH} values of C  {spent:8.2f} s  gaps up to {path.gaps.max():.1e}")
+            print(
+                f"path of {PATH} values of C  {spent:8.2f} s  gaps up to {path.gaps.max():.1e}"
+            )
     bound = 0.5 / clf.margin_bound_**2
     value, spent = lbfgs(X, y, k, bound / (1.0 - TOL) ** 2)
-    print(f"L-BFGS, torch on {there:5s} {spent:8.2f} s  {value / bound - 1:.1e} above the bound")
+    print(
+        f"L-BFGS, torch on {there:5s} {spent:8.2f} s  {value / bound - 1:.1e} above the bound"
+    )
     peer(X, y)
 
 
@@ -157,11 +175,15 @@ def main():
     gpu = torch.cuda.is_available()
     parser.add_argument("--rows", type=int, default=10**6 if gpu else 50_000)
     parser.add_argument("--features", type=int, default=1024 if gpu else 256)
-    parser.add_argument("--classes", type=int, nargs="*", default=[2, 100] if gpu else [2, 10])
+    parser.add_argument(
+        "--classes", type=int, nargs="*", default=[2, 100] if gpu else [2, 10]
+    )
     given = parser.parse_args()
     there = "cuda" if gpu else "cpu"
     name = torch.cuda.get_device_name() if gpu else "none; torch computes on the CPU"
-    print(f"GPU: {name}; torch {torch.__version__}, {torch.get_num_threads()} threads of the CPU")
+    print(
+        f"GPU: {name}; torch {torch.__version__}, {torch.get_num_threads()} threads of the CPU"
+    )
     for k in given.classes:
         compare(given.rows, given.features, k, there)
 

@@ -18,7 +18,9 @@ from marginsvm.problem.rows import make_rows
 N, k, d = 10_000, 10, 50
 rng = np.random.default_rng(0)
 y = rng.integers(0, k, N)
-X = (rng.standard_normal((N, d)) + 1.5 * rng.standard_normal((k, d))[y]).astype(np.float32)
+X = (rng.standard_normal((N, d)) + 1.5 * rng.standard_normal((k, d))[y]).astype(
+    np.float32
+)
 K = X @ X.T
 Z = -30.0 * rng.random((N, k))
 
@@ -37,7 +39,10 @@ with threadpool_limits(1):
         data = GramAdapter(None, K, rows, np.inf, plan=ColumnPlan(0.0, 1))
         for schedule in ("momentum", "theory"):
             clf = AdaptiveSamplingKernelClassifier(
-                fit_intercept=fit_intercept, schedule=schedule, max_iter=3000, random_state=0
+                fit_intercept=fit_intercept,
+                schedule=schedule,
+                max_iter=3000,
+                random_state=0,
             )
             state, ratios, draws = clf._algorithm().start(data), [], []
             while state.t < clf.max_iter:

@@ -37,7 +37,9 @@ def load(name):
     base, _, pair = name.partition(":")
     z = np.load(FOLDER / f"{base}.npz")
     if "indptr" in z:
-        return sp.csr_matrix((z["data"], z["indices"], z["indptr"]), tuple(z["shape"])), z["y"]
+        return sp.csr_matrix(
+            (z["data"], z["indices"], z["indptr"]), tuple(z["shape"])
+        ), z["y"]
     X, y = (z["X_train"], z["y_train"]) if "X_train" in z else (z["X"], z["y"])
     if pair:
         few = np.isin(y, [int(c) for c in pair.split("-")])
@@ -68,7 +70,9 @@ def epoch(X, y, p, constant=0.0):
     """A function that plays an epoch of Algorithm 2 over all rows."""
     from marginsvm.papers import coordinates as loops
 
-    data = LinearAdapter(X, make_rows((y > 0) * 1, 2, balanced=False), np.inf, LpNorm(p), constant)
+    data = LinearAdapter(
+        X, make_rows((y > 0) * 1, 2, balanced=False), np.inf, LpNorm(p), constant
+    )
     n, order = len(y), np.random.default_rng(0).permutation(len(y))
     state = [data.zeros(), data.zeros(), 1.0 / n]
 
@@ -85,7 +89,10 @@ def steps():
         for dtype in (np.float64, np.float32):
             Z, w, u = X.astype(dtype), np.ones(2000, dtype), X[0]
             a, product, power = milliseconds(
-                epoch(Z, y, p), partial(np.matmul, Z, w), partial(power_of, u, p), repeat=30
+                epoch(Z, y, p),
+                partial(np.matmul, Z, w),
+                partial(power_of, u, p),
+                repeat=30,
             )
             print(
                 f"  p = {p:.4f} {np.dtype(dtype)}: {a:7.3f} ms = {a / product:5.2f} X @ w; "
@@ -98,19 +105,26 @@ def sparse_steps():
     for name in ("rcv1_ccat_small", "tng_basehock", "mushrooms", "a9a"):
         X, y = load(name)
         X, w, v = X.astype(float), np.ones(X.shape[1]), np.ones(X.shape[0])
-        a, b = milliseconds(epoch(X, y, 2.0, 1.0), partial(both_products, X, w, v), repeat=30)
+        a, b = milliseconds(
+            epoch(X, y, 2.0, 1.0), partial(both_products, X, w, v), repeat=30
+        )
         print(f"  {name:16s} {a:7.3f} ms = {a / b:.2f} (X @ w and X.T @ v)")
 
 
 def certified():
     """Time to a certified gap of 1e-3, C = inf, p = 2, penalised intercept of 1."""
-    print("\nA certified gap of 1e-3, beside LinearSVC(loss='hinge', C=1e6, tol=1e-4); medians of")
-    print("three seeds. LinearSVC stops at its default max_iter=1000, converged or not.")
+    print(
+        "\nA certified gap of 1e-3, beside LinearSVC(loss='hinge', C=1e6, tol=1e-4); medians of"
+    )
+    print(
+        "three seeds. LinearSVC stops at its default max_iter=1000, converged or not."
+    )
     for name in SEPARABLE:
         X, y = load(name)
         peer = LinearSVC(loss="hinge", C=1e6, random_state=0)
         fits = [
-            DualLpPerceptron(tol=1e-3, max_iter=100_000, random_state=seed) for seed in range(3)
+            DualLpPerceptron(tol=1e-3, max_iter=100_000, random_state=seed)
+            for seed in range(3)
         ]
         times = np.array(
             [
@@ -145,19 +159,27 @@ def separators():
             found = []
             for seed in range(10):
                 X, y, *_ = raj_bach(seed, sparse=p == "sparse")
-                method.set_params(p=p, stopping="separation", max_iter=last, random_state=seed)
+                method.set_params(
+                    p=p, stopping="separation", max_iter=last, random_state=seed
+                )
                 clf = method.set_params(fit_intercept=False).fit(X, y)
-                found.append(str(clf.n_iter_) if clf.status_ == "separated" else f">{last}")
+                found.append(
+                    str(clf.n_iter_) if clf.status_ == "separated" else f">{last}"
+                )
             print(f"  p = {p}, {name:30s}", *found, flush=True)
 
 
 begin = time.process_time()
 DualLpPerceptron(random_state=0).fit(np.eye(2), [-1, 1])
-print(f"numba: imported, compiled or loaded in {time.process_time() - begin:.1f} s (not counted)")
+print(
+    f"numba: imported, compiled or loaded in {time.process_time() - begin:.1f} s (not counted)"
+)
 steps()
 separators()
 if FOLDER.joinpath("sonar.npz").is_file():
     sparse_steps()
     certified()
 else:
-    print("\nMARGINSVM_DATA does not name the folder of the real data sets: no more to show")
+    print(
+        "\nMARGINSVM_DATA does not name the folder of the real data sets: no more to show"
+    )

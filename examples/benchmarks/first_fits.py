@@ -36,7 +36,9 @@ TASKS = {2: np.inf, 3: 1.0}  # C of two classes, and of three
 def estimators():
     """Names of all classifiers of the package."""
     public = ((name, getattr(marginsvm, name)) for name in marginsvm.__all__)
-    return sorted(name for name, it in public if hasattr(it, "fit") and hasattr(it, "get_params"))
+    return sorted(
+        name for name, it in public if hasattr(it, "fit") and hasattr(it, "get_params")
+    )
 
 
 def problem(classes):
@@ -55,7 +57,9 @@ def two_fits(name, layout, classes):
     known = estimator.get_params()
     if layout == "kernel" and "kernel" not in known:
         return None
-    estimator.set_params(**{key: value for key, value in wanted.items() if key in known})
+    estimator.set_params(
+        **{key: value for key, value in wanted.items() if key in known}
+    )
     X, y = problem(classes)
     X, times = LAYOUTS[layout](X), []
     warnings.simplefilter("ignore")
@@ -69,7 +73,9 @@ def two_fits(name, layout, classes):
 def in_a_fresh_process(*task):
     """The same in a new process that finds no compiled code."""
     with tempfile.TemporaryDirectory() as cache:
-        threads = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
+        threads = {
+            f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")
+        }
         done = subprocess.run(
             [sys.executable, __file__, "--child", *map(str, task)],
             stdout=subprocess.PIPE,
@@ -84,14 +90,19 @@ def table(title, measured, which):
     print(f"\n| {title} | {' | '.join(LAYOUTS)} |\n|---|" + "--:|" * len(LAYOUTS))
     for name in dict.fromkeys(name for name, _ in measured):
         cells = [measured[name, layout] for layout in LAYOUTS]
-        shown = [f"{max(times[which] for times in cell):.2f}" if cell else "" for cell in cells]
+        shown = [
+            f"{max(times[which] for times in cell):.2f}" if cell else ""
+            for cell in cells
+        ]
         print(f"| {name} | {' | '.join(shown)} |")
 
 
 def main():
     measured = {}
     once = "import time; b = time.process_time(); import marginsvm; print(time.process_time() - b)"
-    imports = [float(subprocess.check_output([sys.executable, "-c", once])) for _ in range(3)]
+    imports = [
+        float(subprocess.check_output([sys.executable, "-c", once])) for _ in range(3)
+    ]
     print(f"import marginsvm: {min(imports):.2f} s (not in the tables)")
     for name in sys.argv[1:] or estimators():
         for layout in LAYOUTS:

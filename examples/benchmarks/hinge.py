@@ -26,10 +26,26 @@ from sklearn.svm import SVC, LinearSVC
 from marginsvm import MaxMarginClassifier, check_certificate
 
 SETS = {
-    "linear": ["svmguide1", "german_numer_scale", "mushrooms", "a9a", "usps", "rcv1_ccat_small"],
-    "rbf": ["svmguide1", "german_numer_scale", "heart_scale", "mushrooms", "usps", "dna"],
+    "linear": [
+        "svmguide1",
+        "german_numer_scale",
+        "mushrooms",
+        "a9a",
+        "usps",
+        "rcv1_ccat_small",
+    ],
+    "rbf": [
+        "svmguide1",
+        "german_numer_scale",
+        "heart_scale",
+        "mushrooms",
+        "usps",
+        "dna",
+    ],
 }
-SLOW = {("linear", "a9a"): 4000}  # examples that SVC is given, which takes minutes for all
+SLOW = {
+    ("linear", "a9a"): 4000
+}  # examples that SVC is given, which takes minutes for all
 C = 1.0
 CLASSES, COSTS = ["dna", "pendigits", "letter", "usps"], [0.01, 1.0, 100.0]
 
@@ -58,10 +74,14 @@ def objective(clf, X, y):
         a = dense(clf.dual_coef_).ravel()
         squared = a @ scores[clf.support_]
     at = np.sort(y - scores)  # where examples reach their margins
-    slack = np.maximum(0.0, 1.0 - y * (scores + at[:: max(1, len(at) // 400), None])).sum(axis=1)
+    slack = np.maximum(
+        0.0, 1.0 - y * (scores + at[:: max(1, len(at) // 400), None])
+    ).sum(axis=1)
     i = int(np.argmin(slack)) * max(1, len(at) // 400)
     near = at[max(i - len(at) // 400 - 1, 0) : i + len(at) // 400 + 2, None]
-    return 0.5 * squared + C * np.maximum(0.0, 1.0 - y * (scores + near)).sum(axis=1).min()
+    return (
+        0.5 * squared + C * np.maximum(0.0, 1.0 - y * (scores + near)).sum(axis=1).min()
+    )
 
 
 def fastest(estimators, X, y):
@@ -80,7 +100,11 @@ def compare(name, kernel):
     X, y = two_classes(name, kernel)
     ours = MaxMarginClassifier(loss="hinge", C=C, kernel=kernel)
     exact = SVC(C=C, kernel=kernel, tol=1e-8, cache_size=1000)
-    peers = {"ours": ours, "exact": exact, "SVC": SVC(C=C, kernel=kernel, cache_size=1000)}
+    peers = {
+        "ours": ours,
+        "exact": exact,
+        "SVC": SVC(C=C, kernel=kernel, cache_size=1000),
+    }
     if kernel == "linear":
         peers["LinearSVC"] = LinearSVC(C=C, loss="hinge", random_state=0)
     seconds = fastest(peers, X, y)
@@ -133,7 +157,9 @@ def compare_classes(name, C):
 def tables_of_classes():
     columns = ["set", "n x d", "classes", "C", "result, gap", "s", "crammer_singer s"]
     columns.append("its objective above")
-    print("\n| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|", flush=True)
+    print(
+        "\n| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|", flush=True
+    )
     compare_classes("dna", 0.1)  # not counted: imports
     for name in CLASSES:
         for C in COSTS:
@@ -146,10 +172,15 @@ if __name__ == "__main__":
         if kernel == "classes":
             tables_of_classes()
             continue
-        print(f"\n{kernel}: gap, objective relative to SVC's at tol=1e-8, certificate, seconds\n")
+        print(
+            f"\n{kernel}: gap, objective relative to SVC's at tol=1e-8, certificate, seconds\n"
+        )
         columns = ["set", "examples", "status", "gap", "objective", "certificate"]
         columns += ["MaxMarginClassifier", "SVC(tol=1e-8)", "SVC"]
         columns += ["LinearSVC", "its objective"] if kernel == "linear" else []
-        print("| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|", flush=True)
+        print(
+            "| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|",
+            flush=True,
+        )
         for name in SETS[kernel]:
             compare(name, kernel)

@@ -46,7 +46,10 @@ FIRST_ORDER = [
     "VonNeumannClassifier",
 ]
 EXACT = ["MaxMarginClassifier", "MaxMarginRegressor", "MaxMarginOutlierDetector"]
-NAMES = [*FIRST_ORDER, *EXACT * 4]  # the exact ones come as often as the others together
+NAMES = [
+    *FIRST_ORDER,
+    *EXACT * 4,
+]  # the exact ones come as often as the others together
 
 
 def examples(rng):
@@ -97,10 +100,16 @@ def parameters(cls, rng, X, targets):
         if cls.__name__ != "MaxMarginRegressor":
             given.pop("C", None)
             given.pop("loss", None)
-    if "p" in names and given.get("kernel", "linear") == "linear" and rng.random() < 0.3:
+    if (
+        "p" in names
+        and given.get("kernel", "linear") == "linear"
+        and rng.random() < 0.3
+    ):
         given["p"] = float(rng.choice([1.5, 1.1]))
     if "epsilon" in names and targets is not None and "nu" not in given:
-        given["epsilon"] = float(rng.choice([0.0, 0.1, 2.0])) * (float(np.ptp(targets)) or 1.0)
+        given["epsilon"] = float(rng.choice([0.0, 0.1, 2.0])) * (
+            float(np.ptp(targets)) or 1.0
+        )
     named = given.get("kernel", "linear") not in ("linear", "precomputed")
     if "normalize" in names:
         given["normalize"] = bool(rng.random() < 0.3 and not named)
@@ -171,10 +180,14 @@ def lies(estimator, rng, number):
     true = estimator.certificate_
     for _ in range(number):
         size = float(10.0 ** rng.uniform(-15, 0)) * float(rng.choice([-1.0, 1.0]))
-        what = str(rng.choice(["lower", "upper", "weights", "coef", "status", "feasible"]))
+        what = str(
+            rng.choice(["lower", "upper", "weights", "coef", "status", "feasible"])
+        )
         changed = true
         if what in ("lower", "upper"):
-            changed = replace(true, **{what: getattr(true, what) * (1.0 + size) + 1e-30 * size})
+            changed = replace(
+                true, **{what: getattr(true, what) * (1.0 + size) + 1e-30 * size}
+            )
         elif what == "weights" and len(true.weights.data):
             q = true.weights.copy()
             q.data[rng.integers(len(q.data))] *= 1.0 + size
@@ -198,9 +211,15 @@ def lies(estimator, rng, number):
 
 def contradicts(claim, best):
     """Whether an accepted certificate contradicts the bounds of a good fit."""
-    if best.reading == "norm" and best.violation > 0.0 and best.widened_bound != best.lower:
+    if (
+        best.reading == "norm"
+        and best.violation > 0.0
+        and best.widened_bound != best.lower
+    ):
         return claim.upper < best.widened_bound * (1 - 1e-12)  # of equally wide tubes
-    return claim.lower > best.upper * (1 + 1e-12) or claim.upper < best.lower * (1 - 1e-12)
+    return claim.lower > best.upper * (1 + 1e-12) or claim.upper < best.lower * (
+        1 - 1e-12
+    )
 
 
 def main():
@@ -235,7 +254,10 @@ def main():
         except Exception:
             failed += 1
             print(f"seed {seed}, {estimator}: {traceback.format_exc(limit=-3)}")
-        if given.lies and getattr(estimator, "kernel", "linear") in ("linear", "precomputed"):
+        if given.lies and getattr(estimator, "kernel", "linear") in (
+            "linear",
+            "precomputed",
+        ):
             rng = np.random.default_rng(seed)
             best = estimator.certificate_
             for what, claim in lies(estimator, rng, given.lies):
@@ -245,10 +267,14 @@ def main():
                         accepted += 1
                         if contradicts(claim, best):
                             failed += 1
-                            print(f"seed {seed}, {estimator}: a false {what} is accepted")
+                            print(
+                                f"seed {seed}, {estimator}: a false {what} is accepted"
+                            )
                 except Exception:
                     failed += 1
-                    print(f"seed {seed}, {estimator}, {what}: {traceback.format_exc(limit=-3)}")
+                    print(
+                        f"seed {seed}, {estimator}, {what}: {traceback.format_exc(limit=-3)}"
+                    )
     for (name, status), number in sorted(ended.items()):
         print(f"{name:40} {status:12} {number}")
     print(

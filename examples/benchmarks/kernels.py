@@ -102,12 +102,26 @@ def line(name, X, y, C, kernel):
 
 def main(names):
     """Print the table."""
-    columns = ["set", "n x d", "classes", "C", "SVC s", "its gap", "hinge s", "gap", "times faster"]
+    columns = [
+        "set",
+        "n x d",
+        "classes",
+        "C",
+        "SVC s",
+        "its gap",
+        "hinge s",
+        "gap",
+        "times faster",
+    ]
     columns += ["squared slack s", "gap", "times faster"]
     print("| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|", flush=True)
     small = np.random.default_rng(0).standard_normal((600, 3))
     for loss in LOSSES:
-        warm_up(MaxMarginClassifier(C=1.0, kernel="rbf", loss=loss), small, small[:, 0] > 0.0)
+        warm_up(
+            MaxMarginClassifier(C=1.0, kernel="rbf", loss=loss),
+            small,
+            small[:, 0] > 0.0,
+        )
     for name in names or SETS:
         X, y = SETS[name]()
         X = standardised(X.toarray() if hasattr(X, "toarray") else X)

@@ -63,7 +63,9 @@ def table_of_stacks(n_fits):
             if name == "hard" and d < n:  # the classes overlap
                 continue
             estimator = MaxMarginClassifier(**options)
-            mine, fits = milliseconds(lambda e=estimator, X=X, y=y: fit_many(e, X, y), B)
+            mine, fits = milliseconds(
+                lambda e=estimator, X=X, y=y: fit_many(e, X, y), B
+            )
             cells = [
                 f"{n} x {d}, {name}",
                 f"{mine:.2f} ({fits.gap.max():.0e}; {sum(one is not None for one in fits.single)})",
@@ -82,15 +84,21 @@ def table_of_spheres(n_spheres):
     X[y == 1, :500] += 0.3
     spheres = [rng.choice(20_000, 100, replace=False) for _ in range(n_spheres)]
     cv, mine = StratifiedKFold(6), MaxMarginClassifier(C=1.0)
-    print(f"\nsearchlight of {n_spheres} spheres, 100 voxels, 120 examples, 6 folds: ms a fit")
+    print(
+        f"\nsearchlight of {n_spheres} spheres, 100 voxels, 120 examples, 6 folds: ms a fit"
+    )
     spent, scores = milliseconds(
         lambda: cross_val_many(mine, X, y, columns=spheres, cv=cv), 6 * n_spheres
     )
-    print(f"cross_val_many: {spent:.2f}, {np.mean(scores.status == 'certified'):.2%} certified")
+    print(
+        f"cross_val_many: {spent:.2f}, {np.mean(scores.status == 'certified'):.2%} certified"
+    )
     some = spheres[: max(1, n_spheres // 50)]
     for other in (LinearSVC(C=1.0, max_iter=10_000), mine):
         spent, _ = milliseconds(
-            lambda e=other: [cross_val_score(e, X[:, sphere], y, cv=cv) for sphere in some],
+            lambda e=other: [
+                cross_val_score(e, X[:, sphere], y, cv=cv) for sphere in some
+            ],
             6 * len(some),
         )
         print(f"{type(other).__name__}, a loop: {spent:.2f}")

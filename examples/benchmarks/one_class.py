@@ -9,13 +9,23 @@ import time
 import warnings
 
 import numpy as np
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_diabetes,
+    load_digits,
+    load_iris,
+    load_wine,
+)
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import OneClassSVM
 
 from marginsvm import MaxMarginOutlierDetector, check_certificate
 
-KERNELS = [{"kernel": "rbf"}, {"kernel": "poly", "degree": 2, "coef0": 1.0}, {"kernel": "linear"}]
+KERNELS = [
+    {"kernel": "rbf"},
+    {"kernel": "poly", "degree": 2, "coef0": 1.0},
+    {"kernel": "linear"},
+]
 REPEATS = 5  # in turns; the medians are printed
 
 
@@ -25,7 +35,10 @@ def data_sets():
         X = load(return_X_y=True)[0]
         yield load.__name__[5:], X[:, X.std(axis=0) > 0]
     rng = np.random.default_rng(0)
-    yield "heavy tails", rng.standard_normal((5000, 8)) * np.abs(rng.standard_normal((5000, 1)))
+    yield (
+        "heavy tails",
+        rng.standard_normal((5000, 8)) * np.abs(rng.standard_normal((5000, 1))),
+    )
     yield "wide", rng.standard_normal((300, 2000))
     yield "cloud", rng.standard_normal((10_000, 10))
 
@@ -39,7 +52,9 @@ def timed(model, X):
 
 def main():
     warnings.simplefilter("ignore")
-    MaxMarginOutlierDetector().fit(np.random.default_rng(0).standard_normal((600, 2)))  # compiles
+    MaxMarginOutlierDetector().fit(
+        np.random.default_rng(0).standard_normal((600, 2))
+    )  # compiles
     for name, X in data_sets():
         Z = StandardScaler().fit_transform(X)
         for params in KERNELS:
@@ -52,7 +67,9 @@ def main():
                     of_ours.append(ms)
                     theirs, ms = timed(OneClassSVM(nu=nu, tol=1e-10, **params), A)
                     of_theirs.append(ms)
-                square = np.sum(theirs.dual_coef_[0] * theirs.score_samples(A[theirs.support_]))
+                square = np.sum(
+                    theirs.dual_coef_[0] * theirs.score_samples(A[theirs.support_])
+                )
                 above = np.sqrt(square) / (nu * len(A) * ours.margin_bound_) - 1.0
                 holds = "holds" if check_certificate(ours, A) else "is false"
                 print(

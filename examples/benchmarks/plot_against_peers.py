@@ -43,7 +43,11 @@ SETS = [
 ]  # fmt: skip
 DRAWN = ["arcene", "mnist 0 1", "rcv1_ccat_small"]
 SOFT = [
-    *((name, scaled) for name in ("german_numer_scale", "svmguide1") for scaled in (False, True)),
+    *(
+        (name, scaled)
+        for name in ("german_numer_scale", "svmguide1")
+        for scaled in (False, True)
+    ),
     *((name, False) for name in ("rcv1_ccat_small", "a9a", "mnist 3 5")),
 ]
 LOOKS = {  # of Okabe and Ito, and lines that differ without colour
@@ -72,7 +76,11 @@ def margin_of(w, X, y):
     """Margin of a direction under its best intercept."""
     w = (w.toarray() if sp.issparse(w) else w).ravel()
     scores = X @ w
-    return 0.5 * (scores[y > 0].min() - scores[y < 0].max()) / max(np.linalg.norm(w), 1e-300)
+    return (
+        0.5
+        * (scores[y > 0].min() - scores[y < 0].max())
+        / max(np.linalg.norm(w), 1e-300)
+    )
 
 
 def cpu(estimators, X, y):
@@ -122,7 +130,9 @@ def row(name, X, y, scaled):
 
 def soft():
     """Soft margins, to a certified gap of 1e-4."""
-    print("\n| set | | C | certified gap | rounds | ms | LinearSVC ms | ratio | its excess |")
+    print(
+        "\n| set | | C | certified gap | rounds | ms | LinearSVC ms | ratio | its excess |"
+    )
     print("|---|---|---|---|---|---|---|---|---|")
     for (name, scaled), C in product(SOFT, (0.01, 1.0, 100.0)):
         X, y = load(name)
@@ -154,15 +164,24 @@ def peers():
     hinge = {"loss": "hinge", "C": 1e6}
     tolerances = [10.0**-k for k in range(0, 7)]
     yield "LinearSVC", [LinearSVC(**hinge, tol=t, max_iter=20_000) for t in tolerances]
-    yield "SVC", [SVC(kernel="linear", C=np.inf, tol=t, cache_size=2000) for t in tolerances]
+    yield (
+        "SVC",
+        [SVC(kernel="linear", C=np.inf, tol=t, cache_size=2000) for t in tolerances],
+    )
     epochs = [1, 3, 10, 30, 100, 300, 1000]
     yield (
         "SGDClassifier",
-        [SGDClassifier(alpha=1e-9, max_iter=n, tol=None, random_state=0) for n in epochs],
+        [
+            SGDClassifier(alpha=1e-9, max_iter=n, tol=None, random_state=0)
+            for n in epochs
+        ],
     )
     if SkglmLinearSVC is not None:
         yield "skglm LinearSVC", [SkglmLinearSVC(C=1e6, tol=t) for t in tolerances]
-    yield "MaxMarginClassifier", [MaxMarginClassifier(max_iter=n, tol=1e-9) for n in range(1, 9)]
+    yield (
+        "MaxMarginClassifier",
+        [MaxMarginClassifier(max_iter=n, tol=1e-9) for n in range(1, 9)],
+    )
     rounds = [10, 30, 100, 300]
     for cls in (MomentumMarginClassifier, BatchPerceptron):
         yield cls.__name__, [cls(max_iter=n, tol=1e-9) for n in rounds]
@@ -173,7 +192,11 @@ def curves(path):
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(
-        1, len(DRAWN), figsize=(4.4 * len(DRAWN), 4.2), sharey=True, layout="constrained"
+        1,
+        len(DRAWN),
+        figsize=(4.4 * len(DRAWN), 4.2),
+        sharey=True,
+        layout="constrained",
     )
     print("\n| set | solver | smallest gap | ms |\n|---|---|---|---|")
     for name, ax in zip(DRAWN, axes, strict=True):
@@ -188,7 +211,10 @@ def curves(path):
                 if seconds > 3 * BUDGET:
                     break
             smallest = min(points, key=lambda p: (p[1], p[0]))
-            print(f"| {name} | {label} | {smallest[1]:.0e} | {smallest[0]:.1f} |", flush=True)
+            print(
+                f"| {name} | {label} | {smallest[1]:.0e} | {smallest[0]:.1f} |",
+                flush=True,
+            )
             ours = label == "MaxMarginClassifier"
             color, line = LOOKS[label]
             look = {"color": color, "ls": line, "ms": 3, "lw": 2.4 if ours else 1.2}

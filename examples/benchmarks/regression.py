@@ -15,7 +15,13 @@ import warnings
 import numpy as np
 from _sets import load
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_diabetes,
+    load_digits,
+    load_iris,
+    load_wine,
+)
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR, LinearSVR, NuSVR
@@ -36,7 +42,10 @@ def data_sets():
     X = rng.standard_normal((5000, 8))
     noise = 0.5 * np.abs(rng.standard_normal(5000)) ** 1.5
     yield "generated", X, 2.0 + 0.3 * (X @ rng.standard_normal(8)) + noise
-    others = {fetch.__name__[5:]: fetch for fetch in (load_breast_cancer, load_wine, load_iris)}
+    others = {
+        fetch.__name__[5:]: fetch
+        for fetch in (load_breast_cancer, load_wine, load_iris)
+    }
     others["digits"] = load_digits
     for name, fetch in others.items():
         yield name, *of_features(fetch(return_X_y=True)[0])
@@ -74,7 +83,9 @@ def objective(model, X, y, power=1, nu=None):
         square = float(c @ K @ c)
     distances = np.sort(np.abs(model.predict(X) - y))[::-1]
     if nu is None:
-        return 0.5 * square + float(np.sum(np.maximum(distances - EPSILON, 0.0) ** power))
+        return 0.5 * square + float(
+            np.sum(np.maximum(distances - EPSILON, 0.0) ** power)
+        )
     whole = int(nu * len(y))
     rest = (nu * len(y) - whole) * distances[min(whole, len(y) - 1)]
     return 0.5 * square + float(distances[:whole].sum() + rest)
@@ -85,10 +96,14 @@ def beside(ours, theirs, X, y, tight=None, **of):
     models, ms = fitted([MaxMarginRegressor(**ours), *theirs], X, y)
     best = models[0]
     holds = "certified" if check_certificate(best, X, y) else "FALSE"
-    above = [objective(model, X, y, **of) / best.objective_bound_ - 1.0 for model in models]
+    above = [
+        objective(model, X, y, **of) / best.objective_bound_ - 1.0 for model in models
+    ]
     line = [f"ours {ms[0]:.0f} ms ({above[0]:.0e}, {best.status_}, {holds})"]
     for model, time_of, gap in zip(models[1:], ms[1:], above[1:], strict=True):
-        line.append(f"{type(model).__name__} {time_of:.0f} ms ({gap:.0e}), x{ms[0] / time_of:.2f}")
+        line.append(
+            f"{type(model).__name__} {time_of:.0f} ms ({gap:.0e}), x{ms[0] / time_of:.2f}"
+        )
     if tight is not None:
         gap = objective(tight.fit(X, y), X, y, **of) / best.objective_bound_ - 1.0
         ended = "at its limit of iterations" if tight.fit_status_ else "at tol=1e-10"
@@ -104,16 +119,26 @@ def main():
         X, y = StandardScaler().fit_transform(X), (y - y.mean()) / y.std()
         print(name, X.shape)
         for kernel, params in {"linear": {}, "rbf": {}, "poly": POLY}.items():
-            Z, t = (X, y) if kernel == "linear" else (X[:WITH_KERNELS], y[:WITH_KERNELS])
-            params, limits = {"kernel": kernel, **params}, {"tol": 1e-10, "max_iter": 1_000_000}
+            Z, t = (
+                (X, y) if kernel == "linear" else (X[:WITH_KERNELS], y[:WITH_KERNELS])
+            )
+            params, limits = (
+                {"kernel": kernel, **params},
+                {"tol": 1e-10, "max_iter": 1_000_000},
+            )
             for loss, power in LOSSES.items():
                 ours, svr = {**params, "loss": loss, "epsilon": EPSILON}, SVR(**params)
-                theirs, tight = ([svr], SVR(**params, **limits)) if power == 1 else ([], None)
+                theirs, tight = (
+                    ([svr], SVR(**params, **limits)) if power == 1 else ([], None)
+                )
                 said = beside(ours, theirs, Z, t, tight, power=power)
                 print(f"  {kernel}, {loss[:7]}: {said}", flush=True)
             ours, theirs = {**params, "nu": NU}, [NuSVR(**params, nu=NU)]
             tight = NuSVR(**params, nu=NU, **limits)
-            print(f"  {kernel}, nu: {beside(ours, theirs, Z, t, tight, nu=NU)}", flush=True)
+            print(
+                f"  {kernel}, nu: {beside(ours, theirs, Z, t, tight, nu=NU)}",
+                flush=True,
+            )
         for loss, power in LOSSES.items():
             ours = {"loss": loss, "epsilon": EPSILON, "fit_intercept": False}
             theirs = LinearSVR(**ours, dual=True, tol=1e-10, max_iter=20_000)

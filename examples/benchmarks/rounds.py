@@ -61,12 +61,20 @@ for dtype in (np.float64, np.float32):
             report(name, "X.sum()", A, y, A.sum, fit_intercept=intercept)
     tracemalloc.start()
     MomentumMarginClassifier(max_iter=20, tol=0.0).fit(X, y)
-    print(f"  extra memory of a fit: {tracemalloc.get_traced_memory()[1] / X.nbytes:.1%} of X")
+    print(
+        f"  extra memory of a fit: {tracemalloc.get_traced_memory()[1] / X.nbytes:.1%} of X"
+    )
     tracemalloc.stop()
 
 X = sp.random_array((n, d), density=0.2, format="csr", rng=rng)
 w, v = rng.standard_normal(d), rng.standard_normal(n)
-report("the same, CSR, density 0.2", "X @ w + X.T @ v", X, y, partial(both_products, X, w, v))
+report(
+    "the same, CSR, density 0.2",
+    "X @ w + X.T @ v",
+    X,
+    y,
+    partial(both_products, X, w, v),
+)
 
 n, k = 60000, 10
 y = rng.integers(0, k, n)
@@ -75,4 +83,6 @@ for dtype in (np.float64, np.float32):
     for intercept in (True, False):
         name = f"{n} x {d} x {k} {np.dtype(dtype)}, intercept {intercept}"
         products = partial(both_products, X, W, V)
-        report(name, "X @ W + X.T @ V", X, y, products, rounds=30, fit_intercept=intercept)
+        report(
+            name, "X @ W + X.T @ V", X, y, products, rounds=30, fit_intercept=intercept
+        )

@@ -95,7 +95,9 @@ def statuses(processor, names):
     """What the fits end with where OpenBLAS takes the kernels of a processor."""
     environment = {**os.environ, "OPENBLAS_CORETYPE": processor}
     command = [sys.executable, __file__, *names]
-    out = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    out = subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=True
+    )
     found, name = {}, ""
     for line in out.stdout.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
@@ -116,7 +118,8 @@ def compare(processors, names):
         ends = [found[processor][fit] for processor in processors]
         if len({status for status, _ in ends}) > 1:
             ways = [
-                f"{p} {status} {gap}" for p, (status, gap) in zip(processors, ends, strict=True)
+                f"{p} {status} {gap}"
+                for p, (status, gap) in zip(processors, ends, strict=True)
             ]
             print("; ".join([", ".join(fit), *ways]))
 

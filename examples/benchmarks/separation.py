@@ -53,7 +53,11 @@ def oracle(n=1000, first=0, *kinds):
         try:
             wrong, said, seconds = cases.answer_of(seed, kind, repeat)
         except Exception as error:
-            wrong, said, seconds = [f"error: {type(error).__name__} {error}"], "error", 0.0
+            wrong, said, seconds = (
+                [f"error: {type(error).__name__} {error}"],
+                "error",
+                0.0,
+            )
         times += [seconds] * (repeat == 1)
         answers[said] += 1
         for text in wrong:
@@ -61,7 +65,9 @@ def oracle(n=1000, first=0, *kinds):
             print(kind, seed, text, said, flush=True)
     print(f"{n} problems from seed {first}:", dict(answers))
     print("wrong or open:", dict(found) or "none")
-    print(f"median {1e3 * np.median(times):.2f} ms, 99 % {1e3 * np.quantile(times, 0.99):.2f} ms")
+    print(
+        f"median {1e3 * np.median(times):.2f} ms, 99 % {1e3 * np.quantile(times, 0.99):.2f} ms"
+    )
 
 
 def limits(n=100, first=10_000, *kinds):
@@ -75,7 +81,9 @@ def limits(n=100, first=10_000, *kinds):
             worst = max(worst, last)
             if not last < NEAR:
                 far.append(seed)
-        print(f"{name}: {n} designs, {compared} with limits; {worst:.1e} away at most {far or ''}")
+        print(
+            f"{name}: {n} designs, {compared} with limits; {worst:.1e} away at most {far or ''}"
+        )
 
 
 # ---- times
@@ -132,7 +140,9 @@ def text(n=2000, d=10_000):
     often = 1 / (np.arange(d) + 10.0)
     lengths = rng.integers(20, 120, n)
     words = rng.choice(d, lengths.sum(), p=often / often.sum())
-    X = sp.csr_array((np.ones(len(words)), (np.repeat(np.arange(n), lengths), words)), (n, d))
+    X = sp.csr_array(
+        (np.ones(len(words)), (np.repeat(np.arange(n), lengths), words)), (n, d)
+    )
     return X, rng.integers(0, 2, n)
 
 
@@ -177,7 +187,9 @@ def fixed_effects(family, n=100_000, levels=(8000, 2000)):
     rng = np.random.default_rng(0)
     ids = [rng.integers(0, k, n) for k in levels]
     Z = rng.standard_normal((n, 3))
-    effects = sum(1.5 * rng.standard_normal(k)[i] for k, i in zip(levels, ids, strict=True))
+    effects = sum(
+        1.5 * rng.standard_normal(k)[i] for k, i in zip(levels, ids, strict=True)
+    )
     y = rng.poisson(np.exp(Z.sum(axis=1) * 0.3 + effects - 1.0))
     mark = np.where((y == 0) & (rng.random(n) < 0.01), rng.random(n), 0.0)
     dummies = [
@@ -199,7 +211,9 @@ CASES = {
     "iris": lambda: IRIS,
     "wine": lambda: load_wine(return_X_y=True),
     "breast cancer": lambda: load_breast_cancer(return_X_y=True),
-    "breast cancer, standardised": lambda: standardised(*load_breast_cancer(return_X_y=True)),
+    "breast cancer, standardised": lambda: standardised(
+        *load_breast_cancer(return_X_y=True)
+    ),
     **{
         f"{kind.__name__}, {n:,} x {d}": lambda kind=kind, n=n, d=d: kind(n, d)
         for n, d in ((1000, 20), (5000, 50), (20_000, 100), (1_000_000, 50))
@@ -207,7 +221,13 @@ CASES = {
     },
     **{
         name: lambda name=name: load(name)
-        for name in ("colon_alon", "golub_leukemia", "arcene", "rcv1_ccat_small", "tng_basehock")
+        for name in (
+            "colon_alon",
+            "golub_leukemia",
+            "arcene",
+            "rcv1_ccat_small",
+            "tng_basehock",
+        )
     },
     "text, 2,000 x 10,000": text,
     "60 classes of 60, random": lambda: classes(0.0),
@@ -217,7 +237,9 @@ CASES = {
     "Cox, 300 x 3,000": lambda: survival(300, 3000),
     "Cox, 1,000,000 x 50": lambda: survival(1_000_000, 50),
     "Cox, 1,000,000 x 50, late": lambda: survival(1_000_000, 50, late=True),
-    "Cox, 1,000,000 x 50, late, mark": lambda: survival(1_000_000, 50, late=True, mark=True),
+    "Cox, 1,000,000 x 50, late, mark": lambda: survival(
+        1_000_000, 50, late=True, mark=True
+    ),
     "choices, 1,000,000 x 50": lambda: choices(1_000_000, 50),
     "choices, 1,000,000 x 50, mark": lambda: choices(1_000_000, 50, mark=True),
     "20,000 games of 200 items": lambda: games(20_000, 200),

@@ -65,7 +65,11 @@ def log_uniform(rng, low, high):
 def spec(number, seed=SEED):
     """Draw what problem ``number`` is like."""
     rng = np.random.default_rng([seed, number])
-    kernel = str(rng.choice(["rbf", "poly", "laplacian"])) if rng.random() < 0.12 else "linear"
+    kernel = (
+        str(rng.choice(["rbf", "poly", "laplacian"]))
+        if rng.random() < 0.12
+        else "linear"
+    )
     n = round(log_uniform(rng, 10, 200_000 if kernel == "linear" else 3_000))
     k = 2 if rng.random() < 0.5 else round(log_uniform(rng, 3, 200))
     k = max(2, min(k, n // 3, int(PAIRS / n)))
@@ -141,7 +145,9 @@ def problem(s):
 def clouds(rng, X, y, few, apart):
     """Move the classes apart in a few features."""
     means = np.zeros((y.max() + 1, X.shape[1]))
-    means[:, few] = apart * rng.standard_normal((len(means), len(few))) / np.sqrt(len(few))
+    means[:, few] = (
+        apart * rng.standard_normal((len(means), len(few))) / np.sqrt(len(few))
+    )
     if not sp.issparse(X):
         X += means[y]
         return X
@@ -158,7 +164,10 @@ def in_units(rng, X, s):
         X *= units
         return X.astype(number, copy=False)
     X.data *= units[X.indices]
-    index = X.indices.astype(np.int32, copy=False), X.indptr.astype(np.int32, copy=False)
+    index = (
+        X.indices.astype(np.int32, copy=False),
+        X.indptr.astype(np.int32, copy=False),
+    )
     return sp.csr_matrix((X.data.astype(number, copy=False), *index), shape=X.shape)
 
 
@@ -193,8 +202,13 @@ def run(s, seconds, memory):
 
 def failure(reason, row, child):
     """How a fit, or the check after it, went that gave no answer."""
-    said = reason.startswith(("ValueError", "MemoryError")) and "Unable to allocate" not in reason
-    refused = said and child.seconds < EARLY  # what NumPy could not allocate was not foreseen
+    said = (
+        reason.startswith(("ValueError", "MemoryError"))
+        and "Unable to allocate" not in reason
+    )
+    refused = (
+        said and child.seconds < EARLY
+    )  # what NumPy could not allocate was not foreseen
     if row["status"]:  # the check failed
         return {"note": reason}
     return {"status": "refused" if refused else "failed", "ended": refused, "note": reason,
@@ -224,12 +238,18 @@ def summary(rows):
     held = [row["checked"] for row in rows if row["checked"] != ""]
     within = [row["within"] for row in rows if "within" in row]
     seconds = [row["cpu"] for row in rows if "cpu" in row]
-    print(f"\n{n} problems: {', '.join(f'{m} {name}' for name, m in sorted(statuses.items()))}")
+    print(
+        f"\n{n} problems: {', '.join(f'{m} {name}' for name, m in sorted(statuses.items()))}"
+    )
     print(f"ended: {ended} of {n}; certificates that hold: {sum(held)} of {len(held)}")
     print(f"memory within the rule: {sum(within)} of {len(within)}")
     if seconds:
         worst = np.quantile(seconds, [0.5, 0.9, 1.0])
-        print("CPU seconds, median, upper tenth and most: {:.2f}, {:.2f}, {:.2f}".format(*worst))
+        print(
+            "CPU seconds, median, upper tenth and most: {:.2f}, {:.2f}, {:.2f}".format(
+                *worst
+            )
+        )
 
 
 def main():
@@ -237,13 +257,21 @@ def main():
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--only", type=int, help="number of a single problem")
     parser.add_argument("--first", type=int, default=0, help="number to begin with")
-    parser.add_argument("--limit", type=int, default=PROBLEMS, help="number to end before")
+    parser.add_argument(
+        "--limit", type=int, default=PROBLEMS, help="number to end before"
+    )
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=120.0, help="of CPU, for each fit")
-    parser.add_argument("--memory", type=float, default=6000.0, help="MB for each process")
+    parser.add_argument(
+        "--seconds", type=float, default=120.0, help="of CPU, for each fit"
+    )
+    parser.add_argument(
+        "--memory", type=float, default=6000.0, help="MB for each process"
+    )
     parser.add_argument("--csv", type=Path)
     options = parser.parse_args()
-    numbers = range(options.first, options.limit) if options.only is None else [options.only]
+    numbers = (
+        range(options.first, options.limit) if options.only is None else [options.only]
+    )
     specs = [spec(number, options.seed) for number in numbers]
     rows = []
     with ThreadPoolExecutor(options.jobs) as pool:

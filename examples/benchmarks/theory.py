@@ -94,7 +94,11 @@ DRAWN = {
 
 def sets():
     """Name and data: two classes that a predictor through the origin separates."""
-    for name, pair in (("golub_leukemia", ()), ("usps", (0, 1)), ("rcv1_ccat_small", ())):
+    for name, pair in (
+        ("golub_leukemia", ()),
+        ("usps", (0, 1)),
+        ("rcv1_ccat_small", ()),
+    ):
         X, y = published(name)
         kept = np.isin(y, pair or np.unique(y))
         X, y = X[kept], y[kept]
@@ -132,14 +136,27 @@ def picture(measured, path):
         for label, (color, style, marker) in DRAWN.items():
             rounds, gap = curves[label]
             below = gap < 1.0
-            look = {"color": OKABE_ITO[color], "ls": style, "marker": marker, "label": label}
+            look = {
+                "color": OKABE_ITO[color],
+                "ls": style,
+                "marker": marker,
+                "label": label,
+            }
             ax.plot(rounds[below], np.maximum(gap[below], SMALLEST), **look)
-        ax.set(title=name, xscale="log", yscale="log", ylim=(0.7 * SMALLEST, 1.4), xlabel="rounds")
+        ax.set(
+            title=name,
+            xscale="log",
+            yscale="log",
+            ylim=(0.7 * SMALLEST, 1.4),
+            xlabel="rounds",
+        )
         ax.set_xlim(0.8, 1.2 * ROUNDS)
     for ax in (panels[0], panels[3]):
         ax.set_ylabel("certified relative gap")
     rest.axis("off")
-    rest.legend(*panels[0].get_legend_handles_labels(), loc="center", frameon=False, fontsize=12)
+    rest.legend(
+        *panels[0].get_legend_handles_labels(), loc="center", frameon=False, fontsize=12
+    )
     figure.savefig(path, dpi=110)
 
 
@@ -151,7 +168,9 @@ def shortfalls(estimator, X, y, rounds):
     state = algorithm.start(problem)
     for _ in range(max(rounds) + 1):
         state = algorithm.step(problem, state)
-        if (t := state.t - 1) in rounds:  # the margins of w_t are known after the next round
+        if (
+            t := state.t - 1
+        ) in rounds:  # the margins of w_t are known after the next round
             margin = state.measured.min_margin / problem.norm(state.measured.vector)
             found[t] = 1.0 - margin / best
     return found, best
@@ -163,25 +182,36 @@ def sentences():
         found, best = shortfalls(momentum(), X, y, rounds)
         scaled = [found[t] * best**2 * t**2 / np.log(X.shape[0]) for t in rounds]
         print(
-            f"{name}: momentum, shortfall times gamma t^2 / ln n at {rounds}:", np.round(scaled, 3)
+            f"{name}: momentum, shortfall times gamma t^2 / ln n at {rounds}:",
+            np.round(scaled, 3),
         )
         growth = m.GrowthSchedule(growth=1.2, period=20)
-        for label, norm in (("growth every 20 rounds", growth), ("normalized descent", None)):
+        for label, norm in (
+            ("growth every 20 rounds", growth),
+            ("normalized descent", None),
+        ):
             found, _ = shortfalls(momentum(momentum=None, norm=norm), X, y, (1000,))
-            print(f"{name}: {label}, short by {found[1000]:.1%} after 1000 rounds", flush=True)
+            print(
+                f"{name}: {label}, short by {found[1000]:.1%} after 1000 rounds",
+                flush=True,
+            )
 
 
 def main(path):
     measured = {}
     for name, X, y in sets():
-        measured[name] = {label: gaps(method, X, y) for label, method in METHODS.items()}
+        measured[name] = {
+            label: gaps(method, X, y) for label, method in METHODS.items()
+        }
         table(name, measured[name])
     picture(measured, path)
 
 
 if __name__ == "__main__":
     matplotlib.use("Agg")
-    warnings.simplefilter("ignore", ConvergenceWarning)  # fixed numbers of rounds, on purpose
+    warnings.simplefilter(
+        "ignore", ConvergenceWarning
+    )  # fixed numbers of rounds, on purpose
     if "--sentences" in sys.argv:
         sentences()
     else:

@@ -38,7 +38,9 @@ DRAWS = 30_000  # momentum separates the images after 25,000 or so
 THEORY_DRAWS = 6000  # each takes a column of its own, 30 to 50 ms
 CACHE = 1000.0  # MB
 BOUNDS = ("margin", "margin_bound")
-warnings.simplefilter("ignore", ConvergenceWarning)  # no method separates the images so soon
+warnings.simplefilter(
+    "ignore", ConvergenceWarning
+)  # no method separates the images so soon
 path = Path(os.environ.get("MARGINSVM_DATA", "")) / "mnist.npz"
 if path.is_file():
     stored = np.load(path)
@@ -57,7 +59,9 @@ class Sampling(AdaptiveSamplingKernelClassifier):
         self.path = path = []
 
         class Draws(AdaptiveSampling):
-            def n_rounds(self, n_iter):  # the best is the better, the more often one looks
+            def n_rounds(
+                self, n_iter
+            ):  # the best is the better, the more often one looks
                 return 20 if n_iter < 4000 else 100
 
             def candidates(self, problem, state):
@@ -82,7 +86,9 @@ methods = {
     # With huge steps, the softmax draws only the row of smallest margin; the margin does not
     # depend on the scale.
     "batch perceptron": Sampling(step=1e9, momentum=None, max_iter=DRAWS, **common),
-    "theory (Theorem 4.1)": Sampling(schedule="theory", max_iter=THEORY_DRAWS, **common),
+    "theory (Theorem 4.1)": Sampling(
+        schedule="theory", max_iter=THEORY_DRAWS, **common
+    ),
 }
 
 
@@ -111,17 +117,29 @@ def peak_while(work):
     return peak[0]
 
 
-small = AdaptiveSamplingKernelClassifier(max_iter=2).fit(X[:50], y[:50])  # compiles the loops
+small = AdaptiveSamplingKernelClassifier(max_iter=2).fit(
+    X[:50], y[:50]
+)  # compiles the loops
 watching = Path("/proc/self/statm").exists()
 for name, clf in methods.items():
     begin = time.perf_counter()
-    peak = peak_while(lambda clf=clf: clf.fit(X, y)) if watching else clf.fit(X, y) and np.nan
+    peak = (
+        peak_while(lambda clf=clf: clf.fit(X, y))
+        if watching
+        else clf.fit(X, y) and np.nan
+    )
     clf.seconds = time.perf_counter() - begin
     best, bound = (clf.history_[key][-1] / clf.certificate_.radius for key in BOUNDS)
     text = f"{name}: {best:.5f} <= best margin <= {bound:.5f}"
-    print(f"{text} (kernel diagonal 1), {clf.seconds:.0f} s, memory +{peak:.0f} MB", flush=True)
+    print(
+        f"{text} (kernel diagonal 1), {clf.seconds:.0f} s, memory +{peak:.0f} MB",
+        flush=True,
+    )
     columns = clf.n_kernel_evaluations_ / len(X)
-    print(f"  hit rate {clf.cache_hit_rate_:.2f}, {columns:.0f} x N kernel values", flush=True)
+    print(
+        f"  hit rate {clf.cache_hit_rate_:.2f}, {columns:.0f} x N kernel values",
+        flush=True,
+    )
 
 # %%
 # Margins against draws: the first of them, and all.
@@ -134,7 +152,9 @@ looks = {
 for name, clf in methods.items():
     history, radius, (color, style) = clf.history_, clf.certificate_.radius, looks[name]
     positive = history["n_iter"][history["margin"] > 0]
-    print(f"{name}: separates after {positive[0] if positive.size else 'more than all'} draws")
+    print(
+        f"{name}: separates after {positive[0] if positive.size else 'more than all'} draws"
+    )
     for ax in axes:
         ax.plot(history["n_iter"], clf.path, color=color, lw=1.8, alpha=0.4)
         best = history["margin"] / radius
@@ -143,10 +163,14 @@ axes[0].set(xlim=(0, 4000), ylim=(-0.15, 0.005), title="the first 4,000 draws")
 axes[1].set(xlim=(0, DRAWS), ylim=(-0.008, 0.0008), title="all, and margins near zero")
 for ax in axes:
     ax.axhline(0, color="0.6", linewidth=0.8)
-    ax.set(xlabel="draws, one kernel column each", ylabel="margin (pale: of each iterate)")
+    ax.set(
+        xlabel="draws, one kernel column each", ylabel="margin (pale: of each iterate)"
+    )
 handles, labels = axes[0].get_legend_handles_labels()
 figure.legend(handles, labels, loc="outside lower center", ncols=3)
-figure.suptitle(f"MNIST, {len(X)} images, tangent kernel of width 128, features of norm at most 1")
+figure.suptitle(
+    f"MNIST, {len(X)} images, tangent kernel of width 128, features of norm at most 1"
+)
 target = sys.argv[1] if len(sys.argv) > 1 else "adaptive_sampling.png"
 figure.savefig(target, dpi=110)
 print(target)

@@ -31,10 +31,16 @@ from marginsvm import DualLpPerceptron
 path = Path(os.environ.get("MARGINSVM_DATA", "")) / "golub_leukemia.npz"
 if path.is_file():
     z = np.load(path)
-    X, y, X_test, y_test = (z[key] for key in ("X_train", "y_train", "X_test", "y_test"))
+    X, y, X_test, y_test = (
+        z[key] for key in ("X_train", "y_train", "X_test", "y_test")
+    )
 else:
-    print("no leukemia data here (MARGINSVM_DATA is unset): random data of that shape instead")
-    X, y = make_classification(72, 7129, n_informative=30, class_sep=3.0, random_state=0)
+    print(
+        "no leukemia data here (MARGINSVM_DATA is unset): random data of that shape instead"
+    )
+    X, y = make_classification(
+        72, 7129, n_informative=30, class_sep=3.0, random_state=0
+    )
     X, y, X_test, y_test = X[:38], 2 * y[:38] - 1, X[38:], 2 * y[38:] - 1
 scaler = StandardScaler().fit(X)
 X, X_test = scaler.transform(X).astype(float), scaler.transform(X_test).astype(float)
@@ -46,7 +52,9 @@ classifiers = {
     'p = "sparse"': DualLpPerceptron(p="sparse", tol=1e-3, random_state=0),
     "p = 1.02": DualLpPerceptron(p=1.02, tol=1e-3, random_state=0),
     "p = 1.005": DualLpPerceptron(p=1.005, tol=1e-3, random_state=0),
-    "LinearSVC, l1": LinearSVC(penalty="l1", dual=False, random_state=0, max_iter=10_000),
+    "LinearSVC, l1": LinearSVC(
+        penalty="l1", dual=False, random_state=0, max_iter=10_000
+    ),
 }
 
 # %%
@@ -76,7 +84,10 @@ for (name, clf), (color, line) in zip(classifiers.items(), looks, strict=True):
     ax.semilogx(ranks, share / share[-1], color=color, ls=line, label=label)
 print(f"no classifier has an l1 margin above {min(bounds):.4f}")
 ax.axhline(0.99, color="grey", linewidth=0.5)
-ax.set(xlabel="number of genes, largest weights first", ylabel="share of |w|$_1$ (line: 99 %)")
+ax.set(
+    xlabel="number of genes, largest weights first",
+    ylabel="share of |w|$_1$ (line: 99 %)",
+)
 ax.set_title(f"Golub leukemia: no l1 margin is above {min(bounds):.3f} (certified)")
 fig.legend(loc="outside lower center", fontsize="small")
 
@@ -85,7 +96,9 @@ fig.legend(loc="outside lower center", fontsize="small")
 selector = SelectFromModel(DualLpPerceptron(p=1.005, random_state=0), max_features=20)
 few = selector.fit(X, y).transform(X)
 again = DualLpPerceptron(random_state=0).fit(few, y)
-print(f"with {few.shape[1]} genes: accuracy {again.score(selector.transform(X_test), y_test):.3f}")
+print(
+    f"with {few.shape[1]} genes: accuracy {again.score(selector.transform(X_test), y_test):.3f}"
+)
 if len(sys.argv) > 1:
     fig.savefig(sys.argv[1], dpi=110)
 else:

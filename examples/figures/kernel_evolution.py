@@ -112,7 +112,9 @@ def jacobian_factors(net, X):
     """Factors for every output and layer."""
     trace, F = traced(net, X)
     for o in range(F.shape[1]):
-        deltas = torch.autograd.grad(F[:, o].sum(), [Z for _, _, Z in trace], retain_graph=True)
+        deltas = torch.autograd.grad(
+            F[:, o].sum(), [Z for _, _, Z in trace], retain_graph=True
+        )
         for (layer, H, _), delta in zip(trace, deltas, strict=True):
             yield layer_factors(layer, H, delta)
 
@@ -153,16 +155,25 @@ def misjudged(K, y, K_test, y_test, seed):
     margin so far.
     """
     clf = AdaptiveSamplingKernelClassifier(
-        kernel="precomputed", fit_intercept=False, tol=0.0, warm_start=True, random_state=seed
+        kernel="precomputed",
+        fit_intercept=False,
+        tol=0.0,
+        warm_start=True,
+        random_state=seed,
     )
-    wrong = [clf.set_params(max_iter=int(t)).fit(K, y).predict(K_test) != y_test for t in DRAWS]
+    wrong = [
+        clf.set_params(max_iter=int(t)).fit(K, y).predict(K_test) != y_test
+        for t in DRAWS
+    ]
     print(f"  {clf.certificate_}", flush=True)
     return np.array(wrong)
 
 
 def of_seed(seed, folder):
     """Misjudged test images (epochs, draws, images), and the network's own (epochs, images)."""
-    warnings.simplefilter("ignore", ConvergenceWarning)  # fixed numbers of draws, on purpose
+    warnings.simplefilter(
+        "ignore", ConvergenceWarning
+    )  # fixed numbers of draws, on purpose
     torch.set_num_threads(1)  # sums in one order, however many processors there are
     X, y, X_test, y_test = cifar(folder, seed)
     wrong, network = [], []
@@ -201,7 +212,14 @@ def panel(ax, seed, wrong, network):
     """Test error against draws, a curve for each kernel, and the trained network's own."""
     for e, epoch in enumerate(EPOCHS):
         label = f"kernel of epoch {epoch}"
-        ax.plot(DRAWS, wrong[e].mean(axis=1), label=label, lw=1.4, color=COLORS[e], ls=LINES[e])
+        ax.plot(
+            DRAWS,
+            wrong[e].mean(axis=1),
+            label=label,
+            lw=1.4,
+            color=COLORS[e],
+            ls=LINES[e],
+        )
     label = f"the network itself, epoch {EPOCHS[-1]}"
     ax.axhline(network[-1].mean(), color="0.6", lw=2.0, zorder=0, label=label)
     ax.set(title=f"seed {seed}", ylim=(68, 90), xticks=range(0, 4001, 1000))
@@ -217,7 +235,12 @@ def differences(ax, wrong):
         text = ", ".join(f"{m:+.1f} +- {b:.1f}" for m, b in zip(mean, bar, strict=True))
         print(f"seed {seed}: later kernels against epoch 0, percentage points: {text}")
     ax.axhline(0, color="0.5", lw=0.8)
-    ax.set(xlabel="epoch of the kernel", xticks=EPOCHS[1:], ylim=(-5, 15), yticks=range(-5, 16, 5))
+    ax.set(
+        xlabel="epoch of the kernel",
+        xticks=EPOCHS[1:],
+        ylim=(-5, 15),
+        yticks=range(-5, 16, 5),
+    )
     ax.set_ylabel("change from epoch 0 (percentage points)", fontsize="small")
     ax.set_title(f"test error after {DRAWS[-1]} draws")
     ax.legend(fontsize="x-small", ncols=3, loc="upper center", columnspacing=1.0)
@@ -230,10 +253,16 @@ if __name__ == "__main__":
         panel(ax, seed, wrong[s], network[s])
         ax.set(xlabel="draws of Algorithm 2", ylabel="test error (%)")
         mean, bar = compared(wrong[s, -1, -1] - network[s, -1])
-        print(f"seed {seed}: last kernel less the network itself: {mean:+.1f} +- {bar:.1f}")
+        print(
+            f"seed {seed}: last kernel less the network itself: {mean:+.1f} +- {bar:.1f}"
+        )
     differences(axes[-1], wrong)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=6)
-    figure.suptitle("CIFAR-10, 128 training and 2000 test images: kernels of a small AlexNet")
+    figure.legend(
+        *axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=6
+    )
+    figure.suptitle(
+        "CIFAR-10, 128 training and 2000 test images: kernels of a small AlexNet"
+    )
     target = sys.argv[1] if len(sys.argv) > 1 else "kernel_evolution.png"
     figure.savefig(target, dpi=110)
     print(target)

@@ -35,7 +35,9 @@ LOOKS = {  # colours of Okabe and Ito, and lines that differ without them
     "primal mirror descent": ("#009E73", "^-."),
     "lp perceptron": ("#CC79A7", "D:"),
 }
-warnings.simplefilter("ignore", ConvergenceWarning)  # fixed numbers of epochs, on purpose
+warnings.simplefilter(
+    "ignore", ConvergenceWarning
+)  # fixed numbers of epochs, on purpose
 
 
 def raj_bach(seed, *, sparse, n=1000, d=2000):
@@ -63,7 +65,9 @@ def mistakes(method, data, epochs):
     counts = []
     for epoch in epochs:
         method.set_params(max_iter=int(epoch)).fit(X, y)
-        counts.append([np.sum(method.predict(X) != y), np.sum(method.predict(X_test) != y_test)])
+        counts.append(
+            [np.sum(method.predict(X) != y), np.sum(method.predict(X_test) != y_test)]
+        )
     return np.array(counts).T
 
 
@@ -76,9 +80,13 @@ for row, (p, last) in zip(axes, [(2.0, 60), ("sparse", 150)], strict=True):
     for label, method in METHODS.items():
         train, test = mistakes(clone(method).set_params(p=p), data, epochs)
         color, line = LOOKS[label]
-        row[0].semilogy(epochs, np.maximum(train, 0.5), line, color=color, label=label, ms=3)
+        row[0].semilogy(
+            epochs, np.maximum(train, 0.5), line, color=color, label=label, ms=3
+        )
         row[1].semilogy(epochs, test, line, color=color, label=label, ms=3)
-        print(f"p = {p}, {label}: {train[-1]} mistakes in training, {test[-1]} in the test")
+        print(
+            f"p = {p}, {label}: {train[-1]} mistakes in training, {test[-1]} in the test"
+        )
     for ax, which in zip(row, ("training", "test"), strict=True):
         ax.set(xlabel="epochs (1000 steps)", ylabel=f"{which} mistakes (of 1000)")
         ax.set_title(f"p = {p}" if p == 2.0 else "p = 1 + 1 / ln(2000), sparse truth")
@@ -88,7 +96,9 @@ for row, (p, last) in zip(axes, [(2.0, 60), ("sparse", 150)], strict=True):
     row[1].set_yticks(ticks, ticks)
 handles, labels = axes[0, 0].get_legend_handles_labels()
 fig.legend(handles, labels, loc="outside lower center", ncols=4)
-fig.suptitle("Gaussian data of Raj and Bach, section 4: 1000 examples to learn from, 2000 features")
+fig.suptitle(
+    "Gaussian data of Raj and Bach, section 4: 1000 examples to learn from, 2000 features"
+)
 if len(sys.argv) > 1:
     fig.savefig(sys.argv[1], dpi=110)
 else:

@@ -34,7 +34,9 @@ def load_mnist():
     path = Path(os.environ.get("MARGINSVM_DATA", "")) / "mnist.npz"
     if path.is_file():
         z = np.load(path)
-        X, X_test = (z[key].reshape(len(z[key]), -1) / 255.0 for key in ("X_train", "X_test"))
+        X, X_test = (
+            z[key].reshape(len(z[key]), -1) / 255.0 for key in ("X_train", "X_test")
+        )
         return X, z["y_train"], X_test, z["y_test"]
     X, y = fetch_openml("mnist_784", return_X_y=True, as_frame=False)
     X, y = X / 255.0, y.astype(int)
@@ -56,7 +58,10 @@ def watched(algorithm, path, averaged):
 
     class Watched(type(algorithm)):
         def candidates(self, problem, state):
-            unit, gradients = problem.radius * problem.rows.unit, problem.work.passes - len(path)
+            unit, gradients = (
+                problem.radius * problem.rows.unit,
+                problem.work.passes - len(path),
+            )
             for candidate in super().candidates(problem, state):
                 w, least = candidate.vector, candidate.min_margin
                 norm = problem.norm(w)
@@ -104,11 +109,17 @@ STYLES = {
     "momentum (Algorithm 1)": {"color": "#0072B2", "marker": "o"},
     "normalized gradient descent": {"color": "#D55E00", "marker": "s"},
     "gradient descent": {"color": "#009E73", "marker": "^"},
-    "batch perceptron, steps of 1": {"color": "#CC79A7", "lw": 0.6, "zorder": 1},  # it jumps
+    "batch perceptron, steps of 1": {
+        "color": "#CC79A7",
+        "lw": 0.6,
+        "zorder": 1,
+    },  # it jumps
     "batch perceptron, Cotter et al.": {"color": "#882255", "marker": "D"},
 }
 X, y, X_test, y_test = load_mnist()
-warnings.simplefilter("ignore", ConvergenceWarning)  # fixed numbers of rounds, on purpose
+warnings.simplefilter(
+    "ignore", ConvergenceWarning
+)  # fixed numbers of rounds, on purpose
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
 
 
@@ -116,7 +127,10 @@ def draw(ax, x, values, label):
     """A line with a few markers, which are in other places for each method."""
     shift = 0.1 * list(STYLES).index(label) / len(STYLES)
     ax.plot(
-        x, values, **{"lw": 1.5, "ms": 5, "markevery": (shift, 0.1)} | STYLES[label], label=label
+        x,
+        values,
+        **{"lw": 1.5, "ms": 5, "markevery": (shift, 0.1)} | STYLES[label],
+        label=label,
     )
 
 
@@ -132,9 +146,13 @@ for label, method in METHODS.items():
     print(f"0/1, {label}: last iterate {margins[-1]:.4f}; best: {clf.certificate_}")
     if label.startswith("momentum"):
         bound = clf.history_["n_passes"], clf.history_["margin_bound"]
-        left.plot(*bound, "--", lw=1.2, color="#0072B2", label="its certified upper bound")
+        left.plot(
+            *bound, "--", lw=1.2, color="#0072B2", label="its certified upper bound"
+        )
 left.axhline(best, color="0.4", lw=0.8, ls=":")
-left.annotate("best margin", (ROUNDS, best), (0, 4), textcoords="offset points", ha="right")
+left.annotate(
+    "best margin", (ROUNDS, best), (0, 4), textcoords="offset points", ha="right"
+)
 left.axhline(0, color="0.7", lw=0.8)
 left.set(
     title=f"MNIST 0/1 ({len(A)} images of norm at most 1)",
@@ -149,7 +167,9 @@ left.set(
 stops = np.unique(np.geomspace(1, ROUNDS, 25).astype(int))
 for label, method in METHODS.items():
     clf = method.set_params(warm_start=True)
-    errors = [1 - clf.set_params(max_iter=t).fit(A, b).score(A_test, b_test) for t in stops]
+    errors = [
+        1 - clf.set_params(max_iter=t).fit(A, b).score(A_test, b_test) for t in stops
+    ]
     draw(right, stops, 100 * np.array(errors), label)
     print(f"3/5, {label}: test error {100 * errors[-1]:.2f} %")
 right.set(

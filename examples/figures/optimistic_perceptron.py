@@ -75,4 +75,6 @@ for ax, scale in zip(axes, ("linear", "log"), strict=True):
 axes[0].legend()
 fig.suptitle("Hanashiro and Abernethy, eq. (2): Figure 1 (a) and, logarithmic, (b)")
 if __name__ == "__main__":
-    fig.savefig(sys.argv[1] if len(sys.argv) > 1 else "optimistic_perceptron.png", dpi=110)
+    fig.savefig(
+        sys.argv[1] if len(sys.argv) > 1 else "optimistic_perceptron.png", dpi=110
+    )

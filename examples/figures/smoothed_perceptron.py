@@ -55,15 +55,22 @@ for target in np.geomspace(0.06, 0.001, 12):
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
 names = ("normalized perceptron (NKP)", "smoothed perceptron (SNKP)")
-COLORS = ("#0072B2", "#D55E00")  # blue and red of Okabe and Ito, for every kind of colour vision
-for found, marker, color, name in zip(rounds.values(), "so", COLORS, names, strict=True):
+COLORS = (
+    "#0072B2",
+    "#D55E00",
+)  # blue and red of Okabe and Ito, for every kind of colour vision
+for found, marker, color, name in zip(
+    rounds.values(), "so", COLORS, names, strict=True
+):
     slope = np.polyfit(np.log(inverse), np.log(found), 1)[0]
     left.loglog(inverse, found, marker, color=color, label=f"{name}: slope {slope:.2f}")
     print(f"{name}: slope {slope:.2f}")
 x = np.array([min(inverse), max(inverse)])
 left.loglog(x, x**2 * 0.05, "0.7", lw=1, zorder=0)
 left.loglog(x, x * 0.5, "0.7", lw=1, zorder=0)
-left.set(xlabel=r"$1 / \rho$, the inverse of the best margin", ylabel="rounds to a separator")
+left.set(
+    xlabel=r"$1 / \rho$, the inverse of the best margin", ylabel="rounds to a separator"
+)
 left.set_title("200 random unit examples (grey: slopes 2 and 1)")
 left.legend()
 
@@ -84,11 +91,15 @@ for overlap, (X, y, style) in overlaps.items():
     for (name, clf), color in zip(methods.items(), COLORS, strict=True):
         history = clf.fit(X, y).history_
         label = f"{name}, {overlap} overlap"
-        right.loglog(history["n_iter"], history["margin_bound"], style, color=color, label=label)
+        right.loglog(
+            history["n_iter"], history["margin_bound"], style, color=color, label=label
+        )
         print(f"{label}: {clf.certificate_}")
 right.set(xlabel="rounds", ylim=(1e-14, 1))
 right.set_ylabel(r"least $\|A^\top q\|$ so far (examples of norm 1)")
 right.set_title("not separable: irises (little overlap), noise (much)")
 right.legend(loc="lower left")
 if __name__ == "__main__":
-    fig.savefig(sys.argv[1] if len(sys.argv) > 1 else "smoothed_perceptron.png", dpi=110)
+    fig.savefig(
+        sys.argv[1] if len(sys.argv) > 1 else "smoothed_perceptron.png", dpi=110
+    )

@@ -36,27 +36,44 @@ for p in (2.0, "sparse", 1.05):
     models[f"p = {p}"] = model
     found = np.isin(np.argsort(np.abs(model.coef_))[-k:], support).sum()
     off = np.linalg.norm(model.coef_ - signal) / np.linalg.norm(signal)
-    print(f"p = {p}: {found} of the {k} largest are the signal's, relative error {off:.3f}")
+    print(
+        f"p = {p}: {found} of the {k} largest are the signal's, relative error {off:.3f}"
+    )
     print(f"    {model.n_iter_} epochs, {model.certificate_}")
     assert check_certificate(model, X, y)
 
 # %%
 fig, axes = plt.subplots(2, 3, figsize=(13, 7.5), layout="constrained")
 bounds, misses, sizes = axes[1]
-LOOKS = (("#E69F00", "-"), ("#009E73", "--"), ("#D55E00", "-."))  # colours of Okabe and Ito
-for (color, line), ax, (name, model) in zip(LOOKS, axes[0], models.items(), strict=True):
+LOOKS = (
+    ("#E69F00", "-"),
+    ("#009E73", "--"),
+    ("#D55E00", "-."),
+)  # colours of Okabe and Ito
+for (color, line), ax, (name, model) in zip(
+    LOOKS, axes[0], models.items(), strict=True
+):
     ax.plot(model.coef_, ".", color=color, markersize=4, label="found")
-    ax.plot(support, signal[support], "o", color="#0072B2", fillstyle="none", label="signal")
+    ax.plot(
+        support, signal[support], "o", color="#0072B2", fillstyle="none", label="signal"
+    )
     ax.set(title=name, xlabel="feature", ylabel="coefficient", ylim=(-2.3, 3.2))
     ax.legend(loc="upper right", ncols=2)
     history = model.history_
-    misses.loglog(history["n_iter"], history["violation"], color=color, ls=line, label=name)
+    misses.loglog(
+        history["n_iter"], history["violation"], color=color, ls=line, label=name
+    )
     largest_first = np.sort(np.abs(model.coef_))[::-1]
     sizes.loglog(np.arange(1, d + 1), largest_first, color=color, ls=line, label=name)
 history = models["p = sparse"].history_
-bounds.semilogx(history["n_iter"], history["norm"], color="#009E73", label="norm of the predictor")
 bounds.semilogx(
-    history["n_iter"], history["norm_bound"], "k--", label="certified: no shorter one fits"
+    history["n_iter"], history["norm"], color="#009E73", label="norm of the predictor"
+)
+bounds.semilogx(
+    history["n_iter"],
+    history["norm_bound"],
+    "k--",
+    label="certified: no shorter one fits",
 )
 bounds.set(title='p = "sparse"', xlabel="epoch", ylabel="p-norm", ylim=(0, None))
 misses.set(xlabel="epoch", ylabel="largest miss of a measurement", title="to tol=1e-3")

@@ -45,7 +45,9 @@ EXCESS = 4  # radii that |A'alpha| may change per unit of alpha above its upper 
 # Distance of the origins that the fit and its check count from, and radii about them, in radii.
 ORIGINS = 3
 LARGEST = 10**300  # largest factor of alpha
-FEW_DIGITS = 1e-8  # largest relative loss of a bound through the float64 error of A'alpha
+FEW_DIGITS = (
+    1e-8  # largest relative loss of a bound through the float64 error of A'alpha
+)
 PAIRS = 64  # additions that a term passes through in NumPy's pairwise summation
 
 DECIMALS = Context(prec=90, Emax=MAX_EMAX, Emin=MIN_EMIN)  # for powers with p != 2
@@ -84,7 +86,9 @@ class Floats:
         """Sum of all entries, rounded once; in parts, as lists of floats take memory."""
         values = values.ravel()
         parts = (values[i : i + 2**16] for i in range(0, values.size, 2**16))
-        return fsum(chain.from_iterable(part[part.nonzero()].tolist() for part in parts))
+        return fsum(
+            chain.from_iterable(part[part.nonzero()].tolist() for part in parts)
+        )
 
     def sqrt(self, x: Any) -> float:
         """Square root; 0 for negative numbers, which are rounding errors."""
@@ -149,7 +153,9 @@ class Rationals:
             part = Fraction(abs(v) / top)
             ratio = DECIMALS.divide(Decimal(part.numerator), Decimal(part.denominator))
             total = DECIMALS.add(total, DECIMALS.power(ratio, Decimal(p)))
-        return top * Fraction(DECIMALS.power(total, DECIMALS.divide(Decimal(1), Decimal(p))))
+        return top * Fraction(
+            DECIMALS.power(total, DECIMALS.divide(Decimal(1), Decimal(p)))
+        )
 
     def error_of_length(self, n: int, p: float = 2.0) -> Fraction:
         return Fraction(1, 10**60)
@@ -169,7 +175,9 @@ Numbers = Floats | Rationals
 # Rounding errors, each in the units of its quantity.
 
 
-def error_of_scores(examples: Any, magnitudes: Array, b: Array, numbers: Numbers) -> Any:
+def error_of_scores(
+    examples: Any, magnitudes: Array, b: Array, numbers: Numbers
+) -> Any:
     """Error of scores with intercepts, per example and score, given sums of absolute values."""
     error = numbers.gamma(examples.additions[0]) + examples.rounding
     return error * (magnitudes + np.abs(b))
@@ -201,7 +209,9 @@ def error_of_targets(qp: QuadraticProgram, numbers: Numbers) -> Any:
 def error_of_gain(qp: QuadraticProgram, alpha: Array, numbers: Numbers) -> Any:
     """Error of ``target'alpha``."""
     mass = alpha.sum()
-    return numbers.gamma(PAIRS) * size_of(qp) * mass + error_of_targets(qp, numbers) * mass
+    return (
+        numbers.gamma(PAIRS) * size_of(qp) * mass + error_of_targets(qp, numbers) * mass
+    )
 
 
 def error_of_cost(numbers: Numbers) -> Any:
@@ -215,7 +225,11 @@ def imbalance(qp: QuadraticProgram, alpha: Array, numbers: Numbers) -> Any:
         return 0
     if qp.codes is None:
         signed = qp.sign * alpha
-        parts = [signed] if qp.output is None else [signed[qp.output == o] for o in range(qp.k)]
+        parts = (
+            [signed]
+            if qp.output is None
+            else [signed[qp.output == o] for o in range(qp.k)]
+        )
         off = sum(abs(numbers.total(part)) for part in parts)
     else:
         off = sum(abs(_excess(alpha, qp.codes, c, numbers)) for c in range(qp.k))
@@ -259,7 +273,9 @@ def size_of(qp: QuadraticProgram) -> Any:
 def radius_of(qp: QuadraticProgram, numbers: Numbers) -> Any:
     """Upper bound on the norm of the rows, from the origin of the examples."""
     examples = qp.examples
-    squares = examples.squared_norms if qp.p == 2.0 else examples.squared_dual_norms(qp.p)
+    squares = (
+        examples.squared_norms if qp.p == 2.0 else examples.squared_dual_norms(qp.p)
+    )
     longest = numbers.sqrt(squares.max() * (1 if qp.codes is None else 2))
     return longest * (1 + numbers.gamma(examples.d or 0) + numbers.error_of_length(1))
 
@@ -299,7 +315,9 @@ class Primal:
     separation: Any
 
 
-Known = tuple[Array, Array] | None  # scores, and the sums of the absolute values of their terms
+Known = (
+    tuple[Array, Array] | None
+)  # scores, and the sums of the absolute values of their terms
 
 
 def primal(
@@ -340,7 +358,9 @@ def primal(
     return Primal(P, margin_of(P, numbers, -1), norm, violation, least)
 
 
-def norm_of(qp: QuadraticProgram, w: Array, numbers: Numbers, S: Array | None = None) -> Any:
+def norm_of(
+    qp: QuadraticProgram, w: Array, numbers: Numbers, S: Array | None = None
+) -> Any:
     """Upper bound on the norm of a predictor, by its scores S with a kernel."""
     out = 1 + numbers.error_of_length(w.size, qp.p)
     if qp.examples.d is not None:
@@ -387,7 +407,9 @@ def level_of(qp: QuadraticProgram, v: Array) -> Any:
         return v.min()
     worst = v if qp.codes is None else v.min(axis=1)
     order = np.argsort(worst, kind="stable")
-    return worst[order[min(int(np.searchsorted(np.cumsum(caps[order]), 1)), len(order) - 1)]]
+    return worst[
+        order[min(int(np.searchsorted(np.cumsum(caps[order]), 1)), len(order) - 1)]
+    ]
 
 
 @dataclass(frozen=True)
@@ -482,7 +504,10 @@ def length_of_combined(
     if numbers.unit and length * off > FEW_DIGITS * (length * length + ridge):
         extended = examples.combine_extended(qp.coefficients(alpha.astype(Extended)))
         if extended is not None:
-            length, off = numbers.length(qp.project(extended[0]), q), numbers.length(extended[1], q)
+            length, off = (
+                numbers.length(qp.project(extended[0]), q),
+                numbers.length(extended[1], q),
+            )
     return (length + off) * (1 + numbers.error_of_length(w.size, q))
 
 
@@ -542,7 +567,10 @@ def _multiple_of_squares(norm: float, v: Array, ridge: Array) -> float:
         some = np.flatnonzero(better * v < 1.0)
         pull = v[some] / ridge[some]
         square = norm * norm + float(pull @ v[some])
-        t, better = better, max(float(pull.sum()) / square, 0.0) if square > 0.0 else better
+        t, better = (
+            better,
+            max(float(pull.sum()) / square, 0.0) if square > 0.0 else better,
+        )
         if not better < inf or (step and not t < better):
             break
     return t
@@ -556,7 +584,9 @@ def _multiple_of_hinge(norm: float, v: Array, upper: Array) -> float:
     below = float(gain[v <= 0.0].sum())
     pull = below + np.append(np.cumsum(gain[order][::-1])[::-1], 0.0)
     square = norm * norm
-    passed = square <= pull[1:] * v[order]  # the slope is still negative after this jump
+    passed = (
+        square <= pull[1:] * v[order]
+    )  # the slope is still negative after this jump
     i = int(np.count_nonzero(np.logical_and.accumulate(passed)))
     with np.errstate(over="ignore"):
         t = pull[i] / square if square > 0.0 else inf

@@ -71,7 +71,9 @@ def _of_certificate(name: str) -> Any:
     def read(self: Any) -> Any:
         return getattr(self.certificate_, name)
 
-    return property(read)  # without a docstring: the reference shows those of the classes
+    return property(
+        read
+    )  # without a docstring: the reference shows those of the classes
 
 
 class StatesMargin:
@@ -222,8 +224,14 @@ class Certificate(Bounds):
             if self.feasible is False:
                 known = _OVERLAP[self.one_class]
             return f"proved that {known} (certificate_.weights is the proof)."
-        how = "stalled" if self.status == "stalled" else f"ended after max_iter={max_iter} rounds"
-        return f"{how} at a relative gap above tol={tol} (certificate_ has both bounds)."
+        how = (
+            "stalled"
+            if self.status == "stalled"
+            else f"ended after max_iter={max_iter} rounds"
+        )
+        return (
+            f"{how} at a relative gap above tol={tol} (certificate_ has both bounds)."
+        )
 
     @property
     def what(self) -> str:
@@ -233,9 +241,8 @@ class Certificate(Bounds):
     def __str__(self) -> str:
         if self.reading == "margin":
             bounds = bounds_text(self.lower, self.upper, self.what)
-            return (
-                f"{self.status}: {bounds} (relative gap {self.gap:.2g}), separable: {self.feasible}"
-            )
+            gap = f"relative gap {self.gap:.2g}"
+            return f"{self.status}: {bounds} ({gap}), separable: {self.feasible}"
         return (
             f"{self.status}: {at_least(self.lower)} <= least norm, norm {at_most(self.upper)}, "
             f"violation {at_most(self.violation, 3)}, feasible: {self.feasible}"
@@ -250,7 +257,9 @@ _OVERLAP = {  # key: one_class
 
 def quantity(nu: float | None) -> str:
     """The maximised quantity in words: the smallest margin or, with nu, a mean of the smallest."""
-    return "margin" if nu is None else f"mean of the worst {100.0 * nu:.3g} % of margins"
+    return (
+        "margin" if nu is None else f"mean of the worst {100.0 * nu:.3g} % of margins"
+    )
 
 
 def bounds_text(lower: float, upper: float, what: str = "margin") -> str:

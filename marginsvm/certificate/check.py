@@ -25,7 +25,9 @@ from marginsvm.certificate.unwrapping import layers, unwrapped
 from marginsvm.problem.matrix import examples_on_host, on_host, with_attributes_on_host
 
 RTOL = 1e-7  # relative to the largest norm of an example; far above the rounding of float64 sums
-NEGLIGIBLE = 1e-6  # upper bound (in radii) at which any fit may stop without a separator
+NEGLIGIBLE = (
+    1e-6  # upper bound (in radii) at which any fit may stop without a separator
+)
 NU_RTOL = 1e-12  # relative error of ``nu_``, a quotient of sums of alpha in floats
 ZERO_RTOL = 1e-9  # relative error of the violation of w = 0, which fit and check round differently
 SUM_TOLERANCE = 1e-9  # rounding of the sum of the weights, which is 1
@@ -160,10 +162,14 @@ def check_certificate(
     numbers: Numbers = Rationals() if exact else Floats(0.0)
     data = Data.of(estimator, X, y, sample_weight, bounds)
     try:
-        with np.errstate(over="ignore", divide="ignore"):  # an infinite objective claims nothing
+        with np.errstate(
+            over="ignore", divide="ignore"
+        ):  # an infinite objective claims nothing
             found = Reading(estimator, data, numbers)
             rtol = (0.0 if exact else RTOL) if rtol is None else rtol
-            check = (_OfNorms if reading == "norm" else _OfMargins)(found, reading, rtol)
+            check = (_OfNorms if reading == "norm" else _OfMargins)(
+                found, reading, rtol
+            )
             return check.result(wrong)
     except NoInnerProductsError as error:
         return CertificateCheck(0.0, inf, reading, inf, inf, False, str(error))
@@ -192,11 +198,15 @@ class _Check:
             squares = examples.squared_norms
         else:
             squares = examples.squared_dual_norms(qp.p)
-        longest = max(float(max(squares)), 0.0)  # of an indefinite kernel, squares may be negative
+        longest = max(
+            float(max(squares)), 0.0
+        )  # of an indefinite kernel, squares may be negative
         scale, offset = float(np.sqrt(longest)) * float(examples.radius), 0.0
         if self.found.free and examples.d is not None:
             centre = examples.mean if self.numbers.exact else examples.centre
-            offset = 0.0 if centre is None else float(np.linalg.norm(centre.astype(float)))
+            offset = (
+                0.0 if centre is None else float(np.linalg.norm(centre.astype(float)))
+            )
         longer = 1.0 if qp.codes is None else 2.0**0.5
         return longer * (scale + 3.0 * offset) or 1.0
 
@@ -212,12 +222,16 @@ class _Check:
 
     def result(self, wrong: list[str]) -> CertificateCheck:
         if self.claim.reading != self.reading:
-            self.reasons.append(f"the bounds are on the {self.reading}, not on the other one")
+            self.reasons.append(
+                f"the bounds are on the {self.reading}, not on the other one"
+            )
         lower, upper = self.bounds()
         self.reasons += self.existence()
         signs, w = self.found.signs, self.found.w
         if signs is not None and (signs * w < 0).any():
-            self.reasons.append("a coefficient has a sign that monotonic_cst does not allow")
+            self.reasons.append(
+                "a coefficient has a sign that monotonic_cst does not allow"
+            )
         if self.excess < inf:  # the bounds are numbers
             self.reasons += self.status()
             self.reasons += self.wrong_nu()
@@ -249,7 +263,10 @@ class _Check:
 
     def existence(self) -> Iterator[str]:
         """Errors in ``separable``, which regressors call ``feasible``."""
-        name, known = ("feasible", "separable")[self.reading == "margin"], self.claim.feasible
+        name, known = (
+            ("feasible", "separable")[self.reading == "margin"],
+            self.claim.feasible,
+        )
         if not any(known is word for word in (True, False, None)):
             yield f"{name} is {known!r}, not True, False or None"
         elif known is not None:
@@ -263,7 +280,11 @@ class _Check:
         table, found = self.table, self.found
         if table is None:
             return False
-        some = (range(table.shape[1]) if found.regression else [0]) if outputs is None else outputs
+        some = (
+            (range(table.shape[1]) if found.regression else [0])
+            if outputs is None
+            else outputs
+        )
         return any(found.refuted(table, o) is not None for o in some)
 
     def wrong_nu(self) -> Iterator[str]:
@@ -278,7 +299,9 @@ class _Check:
             nu = float(share / caps.sum()) if share < inf else 0.0
         if nu is None and found is not None:
             yield f"nu_ is {found!r}, but the loss is not the hinge loss"
-        elif nu is not None and not (isinstance(found, float) and abs(found - nu) <= NU_RTOL * nu):
+        elif nu is not None and not (
+            isinstance(found, float) and abs(found - nu) <= NU_RTOL * nu
+        ):
             yield f"nu_ is {found!r}, but the weights give {nu!r}"
 
     def wrong_offset(self) -> Iterator[str]:
@@ -323,15 +346,20 @@ class _OfMargins(_Check):
             f"the weights prove {margin_bound!r}, not {claim.upper!r}",
         )
         mass = (
-            -1.0 if self.table is None else float(found.parts[0].alpha(self.table, numbers).sum())
+            -1.0
+            if self.table is None
+            else float(found.parts[0].alpha(self.table, numbers).sum())
         )
         if not (
-            abs(mass - 1.0) <= SUM_TOLERANCE and abs(claim.weights.sum() - 1.0) <= SUM_TOLERANCE
+            abs(mass - 1.0) <= SUM_TOLERANCE
+            and abs(claim.weights.sum() - 1.0) <= SUM_TOLERANCE
         ):
             self.reasons.append("the weights are no distribution over the rows")
         nu, share = getattr(self.estimator, "nu", None), getattr(claim, "nu", None)
         if share != nu:
-            self.reasons.append(f"the margins are those with nu={nu}, not with nu={share}")
+            self.reasons.append(
+                f"the margins are those with nu={nu}, not with nu={share}"
+            )
         named = rows_in_words(self.estimator.constant_) if found.spec.normalize else "X"
         if claim.of != named:
             self.reasons.append(f"the margins are of {named}, not of {claim.of}")
@@ -342,7 +370,8 @@ class _OfMargins(_Check):
         negligible = max(getattr(self.estimator, "epsilon", 0.0), NEGLIGIBLE)
         nothing_left = claim.feasible is False or claim.upper / self.scale <= negligible
         return {
-            "certified": claim.lower > 0 and relative_gap(claim.lower, claim.upper) <= tol,
+            "certified": claim.lower > 0
+            and relative_gap(claim.lower, claim.upper) <= tol,
             "separated": self.primals[0].separation > 0,
             "no_margin": not self.found.spec.is_soft and nothing_left,
         }
@@ -360,17 +389,26 @@ class _OfNorms(_Check):
         objectives = [primal.objective for primal in self.primals]
         norm = found.norm_of(sum(objectives), 1)
         violation = max(primal.violation for primal in self.primals)
-        values = [part.qp.examples.scores(part.w) + part.f[: part.qp.k] for part in found.parts]
+        values = [
+            part.qp.examples.scores(part.w) + part.f[: part.qp.k]
+            for part in found.parts
+        ]
         ends = [part.qp.target for part in found.parts]
         size = float(max(abs(x).max(initial=0) for x in values + ends)) or 1.0
         infeasible = claim.lower == inf
         proved = infeasible and not found.spec.is_soft and self.refuted()
         wide = not found.spec.is_soft and _is_number(claim.violation)
         widening = claim.violation if wide else 0.0
-        self.refuse(claim.upper, lambda x: float((norm - x) / abs(x or 1)), "norm does not hold")
-        self.refuse(claim.violation, lambda x: (violation - x) / size, "violation does not hold")
+        self.refuse(
+            claim.upper, lambda x: float((norm - x) / abs(x or 1)), "norm does not hold"
+        )
+        self.refuse(
+            claim.violation, lambda x: (violation - x) / size, "violation does not hold"
+        )
         if not infeasible:
-            self.refuse(claim.lower, lambda x: self.short(x, 0), "norm_bound does not hold")
+            self.refuse(
+                claim.lower, lambda x: self.short(x, 0), "norm_bound does not hold"
+            )
         self.refuse(
             claim.widened_bound,
             lambda x: self.short(x, numbers.number(widening)),
@@ -416,7 +454,9 @@ class _OfNorms(_Check):
             if np.asarray(getattr(estimator, name, None)).shape != found.shape:
                 self.reasons.append(f"{name} is not a number for each output")
                 return
-        if estimator.nu is None and not np.all(np.asarray(estimator.epsilon_) == estimator.epsilon):
+        if estimator.nu is None and not np.all(
+            np.asarray(estimator.epsilon_) == estimator.epsilon
+        ):
             self.reasons.append(
                 f"epsilon_ is {estimator.epsilon_!r}, but epsilon is {estimator.epsilon!r}"
             )
@@ -433,11 +473,15 @@ class _OfNorms(_Check):
             )
             if bounds[o] == inf:
                 if found.spec.is_soft or not self.refuted([o]):
-                    self.reasons.append("objective_bound_ is inf, but no exact weights prove it")
+                    self.reasons.append(
+                        "objective_bound_ is inf, but no exact weights prove it"
+                    )
                 continue
             self.refuse(
                 bounds[o],
-                lambda x, D=least: float(1 - D / x) * self.longest() / 2.0 if x > 0 else -inf,
+                lambda x, D=least: (
+                    float(1 - D / x) * self.longest() / 2.0 if x > 0 else -inf
+                ),
                 f"objective_bound_ is {bounds[o]!r}, which the weights do not prove",
             )
 
@@ -472,11 +516,15 @@ def _is_one_of(word: Any, words: Any) -> bool:
 
 def _wrong_copies(outermost: Any, estimator: Any) -> Iterator[str]:
     """Differences between a search's attributes and those of its best estimator."""
-    fitted = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
+    fitted = {
+        name: value for name, value in vars(estimator).items() if name.endswith("_")
+    }
     for outer in layers(outermost):
         if outer is estimator or "certificate_" not in vars(outer):
             continue
-        others = [name for name, value in fitted.items() if not _are_same(outer, name, value)]
+        others = [
+            name for name, value in fitted.items() if not _are_same(outer, name, value)
+        ]
         if others:
             yield f"{type(outer).__name__} has another {', '.join(others)} than what it has found"
         chosen = getattr(outer, "C_", None)

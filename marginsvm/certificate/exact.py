@@ -40,7 +40,9 @@ PRIME = 2**31 - 19  # not 2^k - 1, which divides differences of powers of two
 
 def integers(x: Any) -> list[int]:
     """Floats, fractions or integers times the least number that makes all of them integers."""
-    ratios = [v.as_integer_ratio() for v in (x.tolist() if isinstance(x, np.ndarray) else x)]
+    ratios = [
+        v.as_integer_ratio() for v in (x.tolist() if isinstance(x, np.ndarray) else x)
+    ]
     common = lcm(*(d for _, d in ratios))
     return [n * (common // d) for n, d in ratios]
 
@@ -71,7 +73,9 @@ def floats(M: Array, axis: int = 1) -> tuple[Array, Array]:
     Each number is rounded once. Also returns the exponents.
     """
     if M.dtype != object:
-        e = np.frexp(np.abs(M).max(axis=axis, keepdims=True, initial=0).astype(float))[1]
+        e = np.frexp(np.abs(M).max(axis=axis, keepdims=True, initial=0).astype(float))[
+            1
+        ]
         return np.ldexp(M.astype(float), -e), e
     top = np.abs(M).max(axis=axis, keepdims=True, initial=0)
     e = np.array([int(x).bit_length() for x in top.ravel()]).reshape(top.shape)
@@ -147,13 +151,22 @@ def solution_is_near(A: Array, q: Array, error: Any = 0.0) -> bool:
     R, defect = found
     with np.errstate(all="ignore"):
         rest = A.astype(wide) @ q.astype(wide)
-        error = 1.01 * (float(np.finfo(wide).eps) * (len(q) + 4) * (np.abs(A) @ q) + given @ q)
+        error = 1.01 * (
+            float(np.finfo(wide).eps) * (len(q) + 4) * (np.abs(A) @ q) + given @ q
+        )
         bound = np.abs(rest).astype(float) * (1 + 2 * UNIT) + error
-        change = np.abs(R @ rest.astype(float)) + np.abs(R) @ (error + _of_sums(n) * bound)
-        return bool(1.01 * np.max(change, initial=0.0) / (1 - defect) < q[:n].min(initial=np.inf))
+        change = np.abs(R @ rest.astype(float)) + np.abs(R) @ (
+            error + _of_sums(n) * bound
+        )
+        return bool(
+            1.01 * np.max(change, initial=0.0) / (1 - defect)
+            < q[:n].min(initial=np.inf)
+        )
 
 
-def positive_weights(A: Array, q: Array, *, integers_wanted: bool = False) -> list[int] | None:
+def positive_weights(
+    A: Array, q: Array, *, integers_wanted: bool = False
+) -> list[int] | None:
     """Whether positive weights on all columns, near q, solve ``A q* = 0`` exactly.
 
     Parameters
@@ -225,7 +238,12 @@ def independent(M: Array) -> tuple[Array, Array]:
 
     Regular modulo a prime implies regular. That the rank is no larger is likely, but not proved.
     """
-    R, cols, order, top = (M % PRIME).astype(np.int64), list[int](), np.arange(len(M)), 0
+    R, cols, order, top = (
+        (M % PRIME).astype(np.int64),
+        list[int](),
+        np.arange(len(M)),
+        0,
+    )
     for j in range(R.shape[1] if len(R) else 0):
         at = np.flatnonzero(R[top:, j])
         if not len(at):
@@ -286,7 +304,11 @@ def null_space(M: Array, near: Array | None = None) -> tuple[Array, Array] | Non
     if near is not None and near.shape[1] == len(free):
         N = short_fractions(np.linalg.lstsq(near[free].T, near.T, rcond=None)[0])
         own = N[:, free].diagonal()
-        if own.all() and (N[:, free] == np.diag(own)).all() and not multiplied(M, N.T).any():
+        if (
+            own.all()
+            and (N[:, free] == np.diag(own)).all()
+            and not multiplied(M, N.T).any()
+        ):
             return N, free
     if len(cols) > 110:
         return None
@@ -306,7 +328,9 @@ def short_fractions(T: Array) -> Array:
     return N
 
 
-def combination(M: Array, b: Array, most: int = 1000) -> tuple[Array | None, Array | None] | None:
+def combination(
+    M: Array, b: Array, most: int = 1000
+) -> tuple[Array | None, Array | None] | None:
     """(q, None) with ``M'q`` along b, q >= 0; or (None, v) with ``M v >= 0 > b v``: Farkas' lemma.
 
     The simplex method in integers, by Bland's rule; None: not solved within ``most`` steps.
@@ -377,9 +401,14 @@ def refuting_weights(
     list of int, or None
         One weight per row; None: nothing is proved, or it takes too long.
     """
-    for least in (1e-13, 1e-8):  # weights below this part of the largest may be rounding of 0
+    for least in (
+        1e-13,
+        1e-8,
+    ):  # weights below this part of the largest may be rounding of 0
         some = np.flatnonzero(q > least * q.max(initial=0.0))
-        if not len(some) or (gains is not None and not 0 < gains[some] @ q[some] < np.inf):
+        if not len(some) or (
+            gains is not None and not 0 < gains[some] @ q[some] < np.inf
+        ):
             return None
         Z = X[some]
         if signs is None and sp.issparse(Z):
@@ -403,7 +432,9 @@ def refuting_weights(
             A, w = np.hstack([A, E[:, lacking > 0]]), np.append(w, lacking[lacking > 0])
         found = positive_weights(A, w, integers_wanted=integers_wanted)
         if found is not None:
-            whole = dict(zip(some.tolist(), found, strict=False))  # signs have weights as well
+            whole = dict(
+                zip(some.tolist(), found, strict=False)
+            )  # signs have weights as well
             return [whole.get(r, 0) for r in range(len(q))] if found else []
     return None
 

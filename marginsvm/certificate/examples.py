@@ -68,7 +68,9 @@ class ExactFeatures:
     def squared_dual_norms(self, p: float) -> Array:
         """Squared dual norms about the mean."""
         numbers = Rationals()
-        return np.array([numbers.length(x, p / (p - 1)) ** 2 for x in self.X - self.mean])
+        return np.array(
+            [numbers.length(x, p / (p - 1)) ** 2 for x in self.X - self.mean]
+        )
 
 
 class KernelMatrix:
@@ -90,7 +92,12 @@ class KernelMatrix:
     radius, d = 1, None
 
     def __init__(
-        self, K: Array, scale: Array | None, constant: Any, numbers: Numbers, rounding: float = 0.0
+        self,
+        K: Array,
+        scale: Array | None,
+        constant: Any,
+        numbers: Numbers,
+        rounding: float = 0.0,
     ) -> None:
         self.n, self.K, self.rounding = len(K), numbers.array(K), rounding + UNIT
         self.constant, self._numbers = constant, numbers
@@ -103,7 +110,9 @@ class KernelMatrix:
         return exact_product(self.K, V) if self._numbers.exact else product(self.K, V)
 
     def scores(self, w: Array) -> Array:
-        return (self._times(w[:, :-1].T) + self.constant * w[:, -1]) * self.scale[:, None]
+        return (self._times(w[:, :-1].T) + self.constant * w[:, -1]) * self.scale[
+            :, None
+        ]
 
     def combine(self, V: Array) -> Array:
         V = V * self.scale[:, None]
@@ -121,7 +130,11 @@ class KernelMatrix:
 
     @property
     def squared_norms(self) -> Array:
-        return (np.diagonal(self.K) + self.constant * self.constant) * self.scale * self.scale
+        return (
+            (np.diagonal(self.K) + self.constant * self.constant)
+            * self.scale
+            * self.scale
+        )
 
     def magnitudes(self, w: Array) -> Array:
         """Upper bounds on the sums of absolute values of the terms of ``scores``."""

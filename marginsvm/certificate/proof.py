@@ -128,7 +128,10 @@ class Proof:
             lower, upper = self.margin, self.margin_bound
         else:
             wide = self.primal.violation if self.qp.hard else 0.0
-            lower, upper = float(self.dual.objective(wide)), float(self.primal.objective)
+            lower, upper = (
+                float(self.dual.objective(wide)),
+                float(self.primal.objective),
+            )
         return relative_gap(lower, upper)
 
     @property
@@ -136,7 +139,9 @@ class Proof:
         """Multiple of alpha with ``w = A'alpha``, up to the gap."""
         if self.qp.game:
             length = float(self.dual.length)
-            return self.alpha * (float(self.primal.norm) / length if length > 0.0 else 0.0)
+            return self.alpha * (
+                float(self.primal.norm) / length if length > 0.0 else 0.0
+            )
         s = float(self.dual.best_multiple)
         return self.alpha * (max(s, 0.0) if s < inf else 1.0)
 
@@ -167,7 +172,11 @@ def with_weights(
 
 
 def published(
-    qp: QuadraticProgram, w: Array, b: Array, width: Any = (), origin: Array | float = 0.0
+    qp: QuadraticProgram,
+    w: Array,
+    b: Array,
+    width: Any = (),
+    origin: Array | float = 0.0,
 ) -> Predictor:
     """The predictor scaled by its best factor, as published.
 
@@ -223,14 +232,20 @@ def published_weights(qp: QuadraticProgram, alpha: Array, total: float = 1.0) ->
         within = bool(np.all(caps_of(qp, alpha)[1] <= caps * (1.0 + 8.0 * FLOATS.unit)))
         if not (within and imbalance(qp, alpha, FLOATS) <= 8.0 * FLOATS.unit):
             room = (
-                replace(qp, upper=caps * BELOW) if qp.cap is None else replace(qp, cap=caps * BELOW)
+                replace(qp, upper=caps * BELOW)
+                if qp.cap is None
+                else replace(qp, cap=caps * BELOW)
             )
             found = room.feasible(alpha)
             alpha = found if abs(found.sum() - 1.0) <= 1e-12 else qp.feasible(alpha)
     else:
         alpha = qp.balanced(np.where(qp.upper > 0.0, np.maximum(alpha, 0.0), 0.0))
     found = alpha.sum()
-    return balanced(qp, alpha * (total / found)) if 0.0 < found < inf else np.zeros_like(alpha)
+    return (
+        balanced(qp, alpha * (total / found))
+        if 0.0 < found < inf
+        else np.zeros_like(alpha)
+    )
 
 
 # Proofs of overlap and of infeasibility.
@@ -249,7 +264,11 @@ def refuted(qp: QuadraticProgram, alpha: Array) -> Array | None:
         if qp.examples.d is None and qp.examples.kernel is not None:
             X = distinct(X)
         signs = None if qp.signs is None else qp.signs[: X.shape[1]]
-        of: Any = {"intercept": intercept or qp.intercept, "signs": signs, "gains": gains}
+        of: Any = {
+            "intercept": intercept or qp.intercept,
+            "signs": signs,
+            "gains": gains,
+        }
         if refuting_weights(X, S, weights * factor, **of) is not None:
             return q
     return None
@@ -284,7 +303,9 @@ def _candidates(qp: QuadraticProgram, alpha: Array) -> Iterator[Array]:
         found = on_few_rows(qp, alpha)
         if found is not None:
             apart = ROUGH if qp.examples.d is not None else ROUGH_IN_KERNELS
-            if qp.by_margins and float(dual(qp, found, FLOATS).length) > apart * float(found.sum()):
+            if qp.by_margins and float(dual(qp, found, FLOATS).length) > apart * float(
+                found.sum()
+            ):
                 return  # no alpha on these rows has a smaller A'alpha
             yield found
     if rough and np.count_nonzero(alpha) * (qp.examples.d or 1) <= WRITTEN_OUT:
@@ -325,7 +346,12 @@ def on_few_rows(qp: QuadraticProgram, alpha: Array) -> Array | None:
     if not qp.by_margins and width * alpha.size <= WRITTEN_OUT:
         alpha = np.ones(qp.shape)
     i, S, _, gains = rows_with_weight(qp, alpha)
-    if not len(i) or width > MANY_FEATURES or len(i) * width > WRITTEN_OUT or qp.signs is not None:
+    if (
+        not len(i)
+        or width > MANY_FEATURES
+        or len(i) * width > WRITTEN_OUT
+        or qp.signs is not None
+    ):
         return None
     few, at = np.unique(i, return_inverse=True)
     if qp.examples.d is not None:
@@ -345,7 +371,9 @@ def on_few_rows(qp: QuadraticProgram, alpha: Array) -> Array | None:
         return None
     for _ in range(2):  # iterative refinement
         some = np.flatnonzero(q > 1e-12 * q.max())  # smaller entries are rounding
-        q[some] += np.linalg.lstsq(A[:, some], wanted - A[:, some] @ q[some], rcond=None)[0]
+        q[some] += np.linalg.lstsq(
+            A[:, some], wanted - A[:, some] @ q[some], rcond=None
+        )[0]
     q[np.abs(q) <= 1e-12 * q.max()] = 0.0
     if not q.any() or q.min() < 0.0:
         return None
@@ -432,7 +460,9 @@ class Confirmed:
     def objective_bounds(self, widened: float = 0.0) -> Array:
         """Lower bounds on the objectives of the outputs for intervals widened by ``widened``."""
         parts = zip(self.scales, self.proofs, strict=True)
-        return np.array([proof.dual.objective(widened / s) for s, proof in parts], dtype=float)
+        return np.array(
+            [proof.dual.objective(widened / s) for s, proof in parts], dtype=float
+        )
 
     def norm_bound(self, widened: float = 0.0) -> float:
         """Lower bound on the norm of predictors that fit the intervals widened by ``widened``."""
@@ -443,8 +473,15 @@ class Confirmed:
         """The relative gap of norms, or the violation relative to that of w = 0, if larger."""
         P = np.array([float(proof.primal.objective) for proof in self.proofs])
         D = self.objective_bounds(self.allowed)
-        P, D = np.append(P, self.norm**2), np.append(D, self.norm_bound(self.allowed) ** 2)
-        gaps = [1.0 - np.sqrt(min(max(d / p, 0.0), 1.0)) for p, d in zip(P, D, strict=True) if p]
+        P, D = (
+            np.append(P, self.norm**2),
+            np.append(D, self.norm_bound(self.allowed) ** 2),
+        )
+        gaps = [
+            1.0 - np.sqrt(min(max(d / p, 0.0), 1.0))
+            for p, d in zip(P, D, strict=True)
+            if p
+        ]
         far = self.allowed / zero if zero > 0.0 else inf
         return float(max([0.0, *gaps, far if self.allowed > 0.0 else 0.0]))
 

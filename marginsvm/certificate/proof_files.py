@@ -112,7 +112,9 @@ def save_proof(
     of = "targets" if is_regressor(estimator) else "classes"
     of = of if hasattr(estimator, "classes_") or of == "targets" else "one class"
     lines = lines_of(of, X, y)
-    found = Reading(estimator, Data.of(estimator, X, y, sample_weight, None), Floats(0.0))
+    found = Reading(
+        estimator, Data.of(estimator, X, y, sample_weight, None), Floats(0.0)
+    )
     proof = {"format": FORMAT, "of": of, **_problem(found, of)}
     proof["sha256"] = verify_alone.table_of(proof, lines)[1]
     integers = _integers(found)
@@ -125,8 +127,14 @@ def save_proof(
             Path(path).write_text(json.dumps(proof))
             return proof
     given = found.spec.kernel == "precomputed"
-    hint = ", as a kernel matrix that was rounded may be none of inner products" if given else ""
-    raise ValueError(f"the certificate does not hold on this data: {'; '.join(wrong)}{hint}")
+    hint = (
+        ", as a kernel matrix that was rounded may be none of inner products"
+        if given
+        else ""
+    )
+    raise ValueError(
+        f"the certificate does not hold on this data: {'; '.join(wrong)}{hint}"
+    )
 
 
 def verify(proof: dict[str, Any], X: Any, y: Any = None) -> list[str]:
@@ -161,7 +169,9 @@ def lines_of(of: str, X: Array, y: Any) -> list[list[Any]]:
     if of == "one class":
         return [*X.tolist()]
     if y is None:
-        raise ValueError("y is missing: give the class labels or the targets of the fit")
+        raise ValueError(
+            "y is missing: give the class labels or the targets of the fit"
+        )
     last = np.asarray(y).reshape(len(X), -1).tolist()
     return [[*x, *rest] for x, rest in zip(X.tolist(), last, strict=True)]
 
@@ -173,7 +183,12 @@ def _refuse_others(estimator: Any) -> None:
             f"{type(estimator).__name__} has no objectives: among regressors, only proofs of "
             "MaxMarginRegressor can be saved"
         )
-    stated = {"kernel": SHOWN, "p": (2.0,), "normalize": (False,), "monotonic_cst": (None,)}
+    stated = {
+        "kernel": SHOWN,
+        "p": (2.0,),
+        "normalize": (False,),
+        "monotonic_cst": (None,),
+    }
     for name, values in stated.items():
         value = getattr(estimator, name, values[0])
         if not (isinstance(value, str | Real | None) and value in values):
@@ -199,7 +214,11 @@ def _problem(found: Reading, of: str) -> dict[str, Any]:
     weight = np.zeros(data.n)
     weight[data.kept] = data.weight
     labels = estimator.classes_.tolist() if of == "classes" else []
-    kind = float if all(isinstance(x, Real) and not isinstance(x, bool) for x in labels) else str
+    kind = (
+        float
+        if all(isinstance(x, Real) and not isinstance(x, bool) for x in labels)
+        else str
+    )
     finds_width = spec.nu is not None and of == "targets"
     price = ("square", "size")[spec.slack_is_linear] if spec.is_soft else "none"
     epsilon = estimator.epsilon if of == "targets" and not finds_width else 0.0
@@ -240,19 +259,28 @@ def _integers(found: Reading) -> Weights:
 def _possible_claims(found: Reading, integers: Weights) -> Iterator[dict[str, Any]]:
     """Candidates for the claims: those of the certificate, then weaker ones by rounding."""
     estimator, claim = found.estimator, found.estimator.certificate_
-    claims: dict[str, Any] = {"feasible": False if integers else True if claim.feasible else None}
+    claims: dict[str, Any] = {
+        "feasible": False if integers else True if claim.feasible else None
+    }
     for weaker in WEAKER:
         if found.regression:
             bounds = np.atleast_1d(estimator.objective_bound_) * (1.0 - weaker)
-            shown = {o for _, o in integers}  # the other outputs need integers that are too long
+            shown = {
+                o for _, o in integers
+            }  # the other outputs need integers that are too long
             claims["reached"] = _texts(estimator.objective_)
             claims["bound"] = _texts(
-                [x if x < inf or o in shown else 0.0 for o, x in enumerate(bounds.tolist())]
+                [
+                    x if x < inf or o in shown else 0.0
+                    for o, x in enumerate(bounds.tolist())
+                ]
             )
             claims["violation"] = _text(claim.violation)
         else:
             bound = claim.upper + weaker * (claim.upper + claim.radius)
-            claims["reached"] = _texts(0.0 if integers else claim.lower - weaker * abs(claim.lower))
+            claims["reached"] = _texts(
+                0.0 if integers else claim.lower - weaker * abs(claim.lower)
+            )
             claims["bound"] = _texts(0.0 if integers else bound)
         yield dict(claims)
 
@@ -273,7 +301,9 @@ def _weights(found: Reading) -> Weights:
     codes = found.codes.tolist() if k else [0] * len(table)
     if found.spec.nu is not None:
         caps = [Fraction(m) for m in found.data.weight.tolist()]
-        return _of_share(q, codes, k, caps, Fraction(found.spec.nu), balanced=found.free)
+        return _of_share(
+            q, codes, k, caps, Fraction(found.spec.nu), balanced=found.free
+        )
     if found.free:
         _balance(q, codes, k, [None] * len(codes))
     return q
@@ -312,7 +342,9 @@ def _balance(q: Weights, codes: list[int], k: int, room: list[Any]) -> None:
         _add(q, codes, light, 0 if k == 2 else heavy, move, room)
 
 
-def _turn(q: Weights, codes: list[int], light: int, heavy: int, weight: Fraction) -> Fraction:
+def _turn(
+    q: Weights, codes: list[int], light: int, heavy: int, weight: Fraction
+) -> Fraction:
     """Move alpha of third classes' examples to rows against ``heavy``; returns the sum moved."""
     left = weight
     for (i, j), x in sorted(q.items(), key=lambda item: -item[1]):
@@ -343,7 +375,13 @@ def _add(
 
 
 def _of_share(
-    q: Weights, codes: list[int], k: int, caps: list[Fraction], nu: Fraction, *, balanced: bool
+    q: Weights,
+    codes: list[int],
+    k: int,
+    caps: list[Fraction],
+    nu: Fraction,
+    *,
+    balanced: bool,
 ) -> Weights:
     """Alpha with the sum of nu-SVM, each example within its upper bound.
 
@@ -352,8 +390,12 @@ def _of_share(
     size: Fraction = nu * sum(caps, Fraction(0))
     several = balanced and k > 2
     if balanced:
-        of_class = [sum(m for m, c in zip(caps, codes, strict=True) if c == d) for d in range(k)]
-        size = min([size, *(2 * (sum(caps, Fraction(0)) - total) for total in of_class)])
+        of_class = [
+            sum(m for m, c in zip(caps, codes, strict=True) if c == d) for d in range(k)
+        ]
+        size = min(
+            [size, *(2 * (sum(caps, Fraction(0)) - total) for total in of_class)]
+        )
     scale, room = size / sum(q.values()), list(caps)
     found: Weights = {}
     for (i, j), x in sorted(q.items(), key=lambda item: item[1]):
@@ -367,7 +409,9 @@ def _of_share(
             own = sum(x for (i, _), x in found.items() if codes[i] == c)
             _fit(found, codes, c, column, size / 2 - own, room)
         else:
-            free = sum((r for r, d in zip(room, codes, strict=True) if d == c), Fraction(0))
+            free = sum(
+                (r for r, d in zip(room, codes, strict=True) if d == c), Fraction(0)
+            )
             _fit(found, codes, c, column, min(size - sum(found.values()), free), room)
     if several:
         _balance(found, codes, k, room)
@@ -375,7 +419,12 @@ def _of_share(
 
 
 def _fit(
-    q: Weights, codes: list[int], c: int, column: int, missing: Fraction, room: list[Any]
+    q: Weights,
+    codes: list[int],
+    c: int,
+    column: int,
+    missing: Fraction,
+    room: list[Any],
 ) -> None:
     """Increase alpha of a class within its bounds, or decrease the largest entries."""
     if missing >= 0:

@@ -55,7 +55,9 @@ def class_weights(class_weight: Any, y: Array, sample_weight: Array) -> Array:
         of_label = np.ones(len(labels))
         of_label[some] = totals.sum() / (np.count_nonzero(some) * totals[some])
     else:
-        of_label = np.array([class_weight.get(label, 1.0) for label in labels.tolist()], float)
+        of_label = np.array(
+            [class_weight.get(label, 1.0) for label in labels.tolist()], float
+        )
     return of_label[codes]
 
 
@@ -83,12 +85,17 @@ class Data:
     n: int
 
     @classmethod
-    def of(cls, estimator: Any, X: Any, y: Any, sample_weight: Any, bounds: Any) -> Data:
+    def of(
+        cls, estimator: Any, X: Any, y: Any, sample_weight: Any, bounds: Any
+    ) -> Data:
         """From the arguments of fit; without y, X is blocks ``(X, y)`` or ``(X, y, weight)``."""
         if y is None and bounds is None and not is_outlier_detector(estimator):
             blocks = [*X]
             stack = sp.vstack if sp.issparse(blocks[0][0]) else np.concatenate
-            X, y = stack([b[0] for b in blocks]), np.concatenate([np.asarray(b[1]) for b in blocks])
+            X, y = (
+                stack([b[0] for b in blocks]),
+                np.concatenate([np.asarray(b[1]) for b in blocks]),
+            )
             parts = [b[2] if len(b) > 2 else np.ones(b[0].shape[0]) for b in blocks]
             sample_weight = np.concatenate([np.asarray(part, float) for part in parts])
         X = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
@@ -97,7 +104,9 @@ class Data:
         weight = _check_sample_weight(sample_weight, like, dtype=np.float64)
         if y is not None and hasattr(estimator, "classes_"):
             y = np.asarray(y)
-            weight = weight * class_weights(getattr(estimator, "class_weight", None), y, weight)
+            weight = weight * class_weights(
+                getattr(estimator, "class_weight", None), y, weight
+            )
         kept = np.flatnonzero(weight > 0)
         given = getattr(estimator, "kernel", "linear") == "precomputed"
         X = (X[:, kept] if given else X) if len(kept) < n else X
@@ -177,10 +186,16 @@ class Reading:
             self.constant = estimator.constant_
         b = np.zeros(1) if self.one_class else np.atleast_1d(estimator.intercept_)
         self.intercept = numbers.array(np.asarray(b, float))
-        self.lost = 0 * self.intercept  # by rounding of b, when it was moved to the mean
+        self.lost = (
+            0 * self.intercept
+        )  # by rounding of b, when it was moved to the mean
         (self._features if hasattr(estimator, "coef_") else self._kernel)()
         weight = numbers.array(data.weight)
-        given: dict[str, Any] = {"weight": weight, "intercept": self.free, "signs": self.signs}
+        given: dict[str, Any] = {
+            "weight": weight,
+            "intercept": self.free,
+            "signs": self.signs,
+        }
         given["C"] = numbers.number(spec.C) if np.isfinite(spec.C) else inf
         given["nu"] = None if spec.nu is None else numbers.number(spec.nu)
         if self.regression:
@@ -199,10 +214,17 @@ class Reading:
         coef = np.atleast_2d(coef.toarray() if sp.issparse(coef) else coef)
         self.p = LpNorm.named(self.spec.p, coef.shape[1]).p
         signs = getattr(estimator, "monotonic_cst", None)
-        self.signs = None if signs is None else _check_monotonic_cst(estimator, signs).astype(int)
+        self.signs = (
+            None
+            if signs is None
+            else _check_monotonic_cst(estimator, signs).astype(int)
+        )
         if self.constant and self.signs is not None:
             self.signs = np.append(self.signs, 0)
-        coef, constant = numbers.array(coef.astype(float)), numbers.number(self.constant)
+        coef, constant = (
+            numbers.array(coef.astype(float)),
+            numbers.number(self.constant),
+        )
         self.w, self.b = coef, self.intercept
         if constant:
             self.w, self.b = np.hstack([coef, (self.b / constant)[:, None]]), 0 * self.b
@@ -225,9 +247,14 @@ class Reading:
         self.examples = design.in_units(radius)
         self.w = self.w * radius
         if self.free:
-            b = [exact_inner(c, mean, x) for c, x in zip(coef, self.intercept, strict=True)]
+            b = [
+                exact_inner(c, mean, x)
+                for c, x in zip(coef, self.intercept, strict=True)
+            ]
             of_all = zip(coef, self.intercept, b, strict=True)
-            self.lost = np.array([exact_inner(c, mean, x, -rounded) for c, x, rounded in of_all])
+            self.lost = np.array(
+                [exact_inner(c, mean, x, -rounded) for c, x, rounded in of_all]
+            )
             self.b = np.array(b)
         if constant:
             self.w[:, -1] = self.intercept * (radius / constant)
@@ -270,13 +297,17 @@ class Reading:
                 f"the examples of positive weight have the classes {found.tolist()}, but "
                 f"{type(self.estimator).__name__} was fitted to {classes.tolist()}"
             )
-        qp = classification(self.examples, self.codes, k, loss=self.spec.loss, p=self.p, **given)
+        qp = classification(
+            self.examples, self.codes, k, loss=self.spec.loss, p=self.p, **given
+        )
         columns = [*range(k)] if k > 2 else [0]
         self.parts = [Part(qp, self.w, self.b, columns)]
 
     def _targets(self, given: dict[str, Any]) -> None:
         numbers, data, spec = self.numbers, self.data, self.spec
-        ends = np.asarray(data.y if data.bounds is None else data.bounds, dtype=np.float64)
+        ends = np.asarray(
+            data.y if data.bounds is None else data.bounds, dtype=np.float64
+        )
         self.shape = ends.shape[1:] if data.bounds is None else ends.shape[1:-1]
         both = (ends, ends) if data.bounds is None else (ends[..., 0], ends[..., 1])
         self.low, self.high = (end.reshape(data.n, -1)[data.kept] for end in both)
@@ -287,7 +318,9 @@ class Reading:
         width = numbers.array(np.atleast_1d(getattr(self.estimator, "epsilon_", 0.0)))
         k = low.shape[1]
         if self.w.shape[0] != k or (spec.nu is not None and len(width) != k):
-            raise ValueError(f"{type(self.estimator).__name__} and y differ in their outputs")
+            raise ValueError(
+                f"{type(self.estimator).__name__} and y differ in their outputs"
+            )
         joint = self.p != 2.0 and k > 1
         self.parts = []
         for o in [slice(0, k)] if joint else [slice(o, o + 1) for o in range(k)]:
@@ -295,7 +328,9 @@ class Reading:
             b = self.b[o]
             if self.free:  # large targets keep their digits about one of them
                 finite = self.low[:, o][np.isfinite(self.low[:, o])]
-                centre = numbers.number(float(np.median(finite)) if len(finite) else 0.0)
+                centre = numbers.number(
+                    float(np.median(finite)) if len(finite) else 0.0
+                )
                 of = ((low[:, o] - centre) - epsilon, (high[:, o] - centre) + epsilon)
                 b = (b - centre) + self.lost[o]
             of = of if joint else tuple(end[:, 0] for end in of)
@@ -314,7 +349,11 @@ class Reading:
         """The published weights of the kept examples; None: they are invalid."""
         m = sum(len(part.columns) for part in self.parts)
         fits = sp.issparse(weights) and weights.format == "csr"
-        if not fits or weights.shape != (self.data.n, m) or not np.isfinite(weights.data).all():
+        if (
+            not fits
+            or weights.shape != (self.data.n, m)
+            or not np.isfinite(weights.data).all()
+        ):
             return None
         if not self.regression and (weights.data < 0).any():
             return None
@@ -348,7 +387,9 @@ class Reading:
         weights, S = np.abs(q[i, j]), np.ones((len(i), 1))
         if self.regression:
             S[:, 0] = np.sign(q[i, j])
-            gains = S[:, 0] * np.where(S[:, 0] > 0, *(end[i, j] for end in self.ends_outward()))
+            gains = S[:, 0] * np.where(
+                S[:, 0] > 0, *(end[i, j] for end in self.ends_outward())
+            )
         elif self.codes is not None and q.shape[1] == 1:
             S[:, 0] = np.where(self.codes[i] == 1, 1.0, -1.0)
         elif self.codes is not None:
@@ -375,7 +416,9 @@ class Reading:
             return None
         sign = S[:, 0] if self.regression else np.ones(len(i))
         places = zip(i.tolist(), j.tolist(), strict=True)
-        return {at: int(s) * x for at, s, x in zip(places, sign, found, strict=False) if x}
+        return {
+            at: int(s) * x for at, s, x in zip(places, sign, found, strict=False) if x
+        }
 
     def ends_outward(self) -> tuple[Array, Array]:
         """Interval ends as floats, rounded outward: infeasible here is infeasible exactly."""
@@ -383,7 +426,9 @@ class Reading:
             return self.low, self.high
         exact, epsilon = Rationals(), Rationals().number(self.epsilon)
         low = np.vectorize(exact.down, otypes=[float])(exact.array(self.low) - epsilon)
-        return low, np.vectorize(exact.up, otypes=[float])(exact.array(self.high) + epsilon)
+        return low, np.vectorize(exact.up, otypes=[float])(
+            exact.array(self.high) + epsilon
+        )
 
     def margin_bound(self, dual: Dual) -> Any:
         """Upper bound on the margin of any predictor, in the user's units."""

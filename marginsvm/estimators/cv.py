@@ -150,11 +150,17 @@ class MaxMarginClassifierCV(
     _widens_kernels = True
     tol: float = 1e-6
     max_iter: int = 200
-    loss: str = parameter(StrOptions({"squared_hinge", "hinge"}), default="squared_hinge")
-    Cs: Any = parameter(Interval(Integral, 1, None, closed="left"), "array-like", default=10)
+    loss: str = parameter(
+        StrOptions({"squared_hinge", "hinge"}), default="squared_hinge"
+    )
+    Cs: Any = parameter(
+        Interval(Integral, 1, None, closed="left"), "array-like", default=10
+    )
     gammas: Any = parameter("array-like", None, default=None)
     cv: Any = parameter("cv_object", default=None)
-    scoring: Any = parameter(StrOptions(set(get_scorer_names())), callable, None, default=None)
+    scoring: Any = parameter(
+        StrOptions(set(get_scorer_names())), callable, None, default=None
+    )
     n_jobs: int | None = parameter(Integral, None, default=None)
     refit: bool = parameter("boolean", default=True)
 
@@ -191,34 +197,54 @@ class MaxMarginClassifierCV(
         best = MaxMarginClassifier(**{name: getattr(self, name) for name in SHARED})
         training = training_data(best, X, y, sample_weight)  # validates the data
         # as arrays, with examples of weight 0
-        things, floats, weight = as_objects(self.kernel, X), [np.float64, np.float32], None
-        Z = check_array(X, accept_sparse="csr", dtype=floats) if things is None else things
+        things, floats, weight = (
+            as_objects(self.kernel, X),
+            [np.float64, np.float32],
+            None,
+        )
+        Z = (
+            check_array(X, accept_sparse="csr", dtype=floats)
+            if things is None
+            else things
+        )
         if sample_weight is not None:
             weight = _check_sample_weight(sample_weight, Z, dtype=np.float64)
         Z, t = canonical(Z), column_or_1d(y)
-        split, of_scores = {}, {} if sample_weight is None else {"sample_weight": sample_weight}
+        split, of_scores = (
+            {},
+            {} if sample_weight is None else {"sample_weight": sample_weight},
+        )
         if _routing_enabled():
             routed = process_routing(self, "fit", sample_weight=sample_weight, **params)
             split, of_scores = dict(routed.splitter.split), dict(routed.scorer.score)
         everyone = np.arange(len(t))  # folds may be given as masks
         cv = check_cv(self.cv, t, classifier=True)
-        splits = [(everyone[train], everyone[test]) for train, test in cv.split(Z, t, **split)]
+        splits = [
+            (everyone[train], everyone[test]) for train, test in cv.split(Z, t, **split)
+        ]
         model = clone(best).set_params(tol=max(self.tol, FOLD_GAP))
         if self.class_weight != "balanced":  # which each fold is by itself
             weight = class_weighted(self.class_weight, t, weight)
             model.set_params(class_weight=None)
         _check_folds([train for train, _ in splits], t, weight)
-        gammas = [training.kernel.gamma] if self.gammas is None else gammas_in_order(self)
+        gammas = (
+            [training.kernel.gamma] if self.gammas is None else gammas_in_order(self)
+        )
         scorer = self.scoring and get_scorer(self.scoring)
         Cs, in_folds = [], []
         for gamma in gammas:
-            kernel, data = kernel_with(training.spec, gamma) if gamma else training.kernel, Z
+            kernel, data = (
+                kernel_with(training.spec, gamma) if gamma else training.kernel,
+                Z,
+            )
             model.set_params(kernel=self.kernel, gamma=gamma or self.gamma)
             Cs.append(costs_in_order(self.Cs, model, replace(training, kernel=kernel)))
             if self.kernel not in ("linear", "precomputed") and len(t) <= MAX_EXAMPLES:
                 data = kernel(Z, Z)
                 model.set_params(kernel="precomputed", kernel_params=None)
-            work = delayed(partial(_scored, clone(model), data, t, weight, Cs[-1], scorer))
+            work = delayed(
+                partial(_scored, clone(model), data, t, weight, Cs[-1], scorer)
+            )
             with warnings.catch_warnings():  # of the fit to all examples only
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 folds = Parallel(n_jobs=self.n_jobs)(
@@ -229,7 +255,11 @@ class MaxMarginClassifierCV(
         scores, gaps = np.array(in_folds).transpose(2, 1, 0, 3)
         costs, mean = np.array(Cs), np.nanmean(scores, axis=0)
         i, j = np.unravel_index(int(np.nanargmax(mean)), mean.shape)
-        found = {**training.features, "classes_": training.classes, "C_": float(costs[i, j])}
+        found = {
+            **training.features,
+            "classes_": training.classes,
+            "C_": float(costs[i, j]),
+        }
         found["best_score_"] = float(mean[i, j])
         if self.gammas is None:
             costs, scores, gaps = costs[0], scores[:, 0], gaps[:, 0]
@@ -238,14 +268,20 @@ class MaxMarginClassifierCV(
             best.set_params(gamma=found["gamma_"])
         found |= {"Cs_": costs, "scores_": scores, "fold_gaps_": gaps}
         if self.refit:
-            best.set_params(C=found["C_"], **{name: getattr(self, name) for name in OWN})
+            best.set_params(
+                C=found["C_"], **{name: getattr(self, name) for name in OWN}
+            )
             best.fit(X, y, sample_weight=sample_weight)
-            fitted = {name: value for name, value in vars(best).items() if name.endswith("_")}
+            fitted = {
+                name: value for name, value in vars(best).items() if name.endswith("_")
+            }
             found = {**fitted, "_gamma": best._gamma, **found, "best_estimator_": best}
         publish(self, found)
         return self
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, **score_params: Any) -> float:
+    def score(
+        self, X: Any, y: Any, sample_weight: Any = None, **score_params: Any
+    ) -> float:
         """Score by ``scoring`` on given examples.
 
         Parameters
@@ -316,13 +352,17 @@ def _solved(
         found = solved(qp, model.tol, model.max_iter, alpha)
         alpha, (coef, shift) = found.alpha, qp.examples.published(found.w)
         fitted = Fitted(algorithm, soft, training, begin(algorithm, soft))
-        model.__dict__ |= training.features | fitted.model_of(coef, intercepts(qp, found.f) - shift)
+        model.__dict__ |= training.features | fitted.model_of(
+            coef, intercepts(qp, found.f) - shift
+        )
         model._gamma = training.kernel.gamma
         yield model, found.gap
 
 
 @single_threaded_blas()
-@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # gaps tell what diverges
+@np.errstate(
+    over="ignore", invalid="ignore", divide="ignore"
+)  # gaps tell what diverges
 def _scored(
     model: MaxMarginClassifier,
     X: Any,
@@ -336,10 +376,14 @@ def _scored(
 ) -> tuple[list[float], list[float]]:
     """Scores on the test part of fits to the training part, and their gaps, for each C."""
     given = model.kernel == "precomputed"
-    X_test, X_train = (X[np.ix_(part, train)] if given else X[part] for part in (test, train))
+    X_test, X_train = (
+        X[np.ix_(part, train)] if given else X[part] for part in (test, train)
+    )
     weight, scores, gaps = None if weight is None else weight[train], [], []
     for fit, gap in _solved(model, X_train, y[train], weight, Cs):
-        if scorer is None:  # accuracy, without the checks of scikit-learn's; no weight: no score
+        if (
+            scorer is None
+        ):  # accuracy, without the checks of scikit-learn's; no weight: no score
             m = params.get("sample_weight", np.ones(len(test)))
             answers = fit._labels(fit._scores(X_test, ProblemSpec.of(fit), HOST))
             scores.append(float(np.divide((answers == y[test]) @ m, np.sum(m))))

@@ -65,7 +65,9 @@ except ModuleNotFoundError:
             return self
 
         def _init_callback_context(self, **_: Any) -> Any:
-            return SimpleNamespace(call_on_fit_task_begin=dict, call_on_fit_task_end=dict)
+            return SimpleNamespace(
+                call_on_fit_task_begin=dict, call_on_fit_task_end=dict
+            )
 
     def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
         """Call the method. As deep as scikit-learn's decorator, as warnings name their caller."""
@@ -125,7 +127,9 @@ class DualState(CallbackSupportMixin):
             with single_threaded_blas():
                 last = resume = self._resume(algorithm, problem, training.classes)
                 played = resume.n_iter if resume else 0
-                context = self._init_callback_context(max_subtasks=max(0, self.max_iter - played))
+                context = self._init_callback_context(
+                    max_subtasks=max(0, self.max_iter - played)
+                )
                 context.call_on_fit_task_begin(estimator=self, X=X, y=y)
 
                 def results(progress: Progress, status: str) -> dict[str, Any]:
@@ -139,24 +143,37 @@ class DualState(CallbackSupportMixin):
                     n, before = progress.n_iter, played
                     last, played = progress, n
                     # after rounds 1, 2, 4, 8 and so on, and after every thousandth
-                    due = n.bit_length() > before.bit_length() or n // 1000 > before // 1000
+                    due = (
+                        n.bit_length() > before.bit_length()
+                        or n // 1000 > before // 1000
+                    )
                     if self.verbose and due:
                         fitted = self._fitted(algorithm, problem, training, progress)
                         values = fitted.in_units(*progress.line[3:]).items()
-                        text = ", ".join(f"{name} {value:.6g}" for name, value in values)
+                        text = ", ".join(
+                            f"{name} {value:.6g}" for name, value in values
+                        )
                         gap = relative_gap(progress.lower, progress.upper)
                         line = f"round {n}: {text} (relative gap {gap:.3g})"
                         print(f"[{type(self).__name__}] {line}")
                     if not getattr(self, "_skl_callbacks", None):
                         return False
-                    task, known = context.subcontext(task_name="round"), {"X": X, "y": y}
+                    task, known = (
+                        context.subcontext(task_name="round"),
+                        {"X": X, "y": y},
+                    )
                     task.call_on_fit_task_begin(estimator=self, **known)
-                    known["reconstruction_attributes"] = partial(results, progress, "stopped")
+                    known["reconstruction_attributes"] = partial(
+                        results, progress, "stopped"
+                    )
                     return bool(task.call_on_fit_task_end(estimator=self, **known))
 
                 try:
                     outcome = self._run(algorithm, problem, stopping, follow, resume)
-                except (KeyboardInterrupt, OSError):  # or a failed read: keep what was found
+                except (
+                    KeyboardInterrupt,
+                    OSError,
+                ):  # or a failed read: keep what was found
                     if last is not None and last.n_iter:
                         publish(self, results(last, "interrupted"))
                     raise
@@ -166,7 +183,9 @@ class DualState(CallbackSupportMixin):
                 ended = self.certificate_.outcome(self.max_iter, self.tol)
                 advice = self._advice(algorithm, problem, outcome.progress)
                 # the line that called fit: _fit, fit and a decorator of each lie between
-                _warn_once(f"{type(self).__name__} {ended} {advice}".strip(), stacklevel=6)
+                _warn_once(
+                    f"{type(self).__name__} {ended} {advice}".strip(), stacklevel=6
+                )
         return self
 
     def _resume(
@@ -184,7 +203,9 @@ class DualState(CallbackSupportMixin):
             last = last.copy()
             last.confirmed = confirm(algorithm, problem, last)
             return last
-        if not same or (is_same and not last.agrees_with(problem, OTHER_DATA_IN_SINGLE)):
+        if not same or (
+            is_same and not last.agrees_with(problem, OTHER_DATA_IN_SINGLE)
+        ):
             raise ValueError(
                 "warm_start=True continues the previous fit, but this data has another shape, "
                 "other classes, intervals or values (also with another kernel, p or intercept); "
@@ -198,7 +219,9 @@ class DualState(CallbackSupportMixin):
         progress, place = fitted.progress, fitted.training.place
         found = {**fitted.attributes(status), **self._own_results(fitted)}
         for name, value in found.items() if place is not HOST else ():
-            if isinstance(value, np.ndarray) and name != "classes_":  # which may be text
+            if (
+                isinstance(value, np.ndarray) and name != "classes_"
+            ):  # which may be text
                 found[name] = place.put(value)
         resumable = self.warm_start or status in ("interrupted", "stopped")
         if resumable and progress.proof is None:
@@ -226,7 +249,10 @@ def _warn_once(text: str, stacklevel: int) -> None:
     scikit-learn sets them before each fit of a search.
     """
     frame = sys._getframe(stacklevel - 1)
-    place, module = (frame.f_code.co_filename, frame.f_lineno), frame.f_globals.get("__name__", "")
+    place, module = (
+        (frame.f_code.co_filename, frame.f_lineno),
+        frame.f_globals.get("__name__", ""),
+    )
     actions = (
         action
         for action, message, category, of, line in warnings.filters
@@ -242,7 +268,9 @@ def _warn_once(text: str, stacklevel: int) -> None:
     warnings.warn(text, ConvergenceWarning, stacklevel=stacklevel)
 
 
-class DualStateMixin(StatesMargin, PredictorMixin, FitsBlocks, DualState, ClassifierMixin):
+class DualStateMixin(
+    StatesMargin, PredictorMixin, FitsBlocks, DualState, ClassifierMixin
+):
     """A scikit-learn classifier around an algorithm: validation, fit and fitted attributes.
 
     A subclass returns its algorithm, with the estimator's parameters, from ``_algorithm()``; see
@@ -339,7 +367,11 @@ class DualStateMixin(StatesMargin, PredictorMixin, FitsBlocks, DualState, Classi
         for path in params:
             name, _, part = path.partition("__")
             value = params.get(name, getattr(self, name, None))
-            if part and name in self._get_param_names() and not hasattr(value, "set_params"):
+            if (
+                part
+                and name in self._get_param_names()
+                and not hasattr(value, "set_params")
+            ):
                 raise ValueError(
                     f"{path!r} sets the parameter {part!r} of {name}={value!r}, which has none: "
                     f"pass an object that has, such as one of marginsvm.schedules, as {name} first"
@@ -351,7 +383,11 @@ class DualStateMixin(StatesMargin, PredictorMixin, FitsBlocks, DualState, Classi
     ) -> str:
         if flaw := problem.flaw():
             return flaw
-        spec, has_C, nu = ProblemSpec.of(self), "C" in self._get_param_names(), problem.nu
+        spec, has_C, nu = (
+            ProblemSpec.of(self),
+            "C" in self._get_param_names(),
+            problem.nu,
+        )
         kernel, stalled = spec.kernel != "linear", self.status_ == "stalled"
         softer = "a larger nu gives a larger mean of margins"
         if nu is None:
@@ -361,7 +397,11 @@ class DualStateMixin(StatesMargin, PredictorMixin, FitsBlocks, DualState, Classi
             if nu is not None:
                 return f"{softer.capitalize()}."
             bounds = progress.confirmed
-            model = f"The model is {bounds.words}. " if bounds is not None and bounds.words else ""
+            model = (
+                f"The model is {bounds.words}. "
+                if bounds is not None and bounds.words
+                else ""
+            )
             if self.separable_ is False:
                 return f"{model}{softer}."
             text = "Whether a smaller margin separates the classes is not known"
@@ -370,7 +410,9 @@ class DualStateMixin(StatesMargin, PredictorMixin, FitsBlocks, DualState, Classi
             return f"{text}. {model}{softer}."
         # rounding dominates where the bounds before rounding are within the tolerance, or far
         # closer than the published ones
-        of_rounds = relative_gap(*(self.history_[name][-1] for name in ("margin", "margin_bound")))
+        of_rounds = relative_gap(
+            *(self.history_[name][-1] for name in ("margin", "margin_bound"))
+        )
         hidden = of_rounds <= max(self.tol, ROUNDING_SHARE * self.gap_)
         if not (hidden or stalled):
             if nu is not None:
@@ -378,7 +420,11 @@ class DualStateMixin(StatesMargin, PredictorMixin, FitsBlocks, DualState, Classi
             if spec.is_soft:
                 return "Increase max_iter, or choose a smaller C, for fewer iterations."
             overlap = self.margin_ <= 0 and has_C
-            return "Increase max_iter" + ", or set C < inf if the classes overlap" * overlap + "."
+            return (
+                "Increase max_iter"
+                + ", or set C < inf if the classes overlap" * overlap
+                + "."
+            )
         single = problem.precision == np.float32
         wider = f"Pass {'the kernel matrix' if spec.kernel == 'precomputed' else 'X'} as float64."
         in_vain = "More iterations do not help: rounding in float"
@@ -386,7 +432,10 @@ class DualStateMixin(StatesMargin, PredictorMixin, FitsBlocks, DualState, Classi
             return f"{in_vain}32 hides the rest. {wider}"
         if single and kernel:
             return f"No method came nearer; kernel values in float32 have seven digits. {wider}"
-        text, ways = f"{in_vain}64 hides the rest" if hidden else "No method came nearer", []
+        text, ways = (
+            f"{in_vain}64 hides the rest" if hidden else "No method came nearer",
+            [],
+        )
         if self.margin_ > 0.0 and self.gap_ < WORTHLESS:
             ways.append("a tol above gap_ accepts these bounds")
         if spec.is_soft:
@@ -395,7 +444,9 @@ class DualStateMixin(StatesMargin, PredictorMixin, FitsBlocks, DualState, Classi
         elif self.margin_ <= 0:
             ways.append(softer)
         design = problem.design
-        spread = None if design is None or design.X.factor is not None else design.spread
+        spread = (
+            None if design is None or design.X.factor is not None else design.spread
+        )
         spread = np.empty(0) if spread is None else spread[spread > 0.0]
         if len(spread) and spread.max() > SIMILAR * spread.min():
             may = "show more" if hidden else "may help"

@@ -20,7 +20,12 @@ from sklearn.utils._param_validation import StrOptions
 from marginsvm._threads import let_interrupts_through
 from marginsvm._typing import Array
 from marginsvm.certificate import proof as proofs
-from marginsvm.certificate.proof import Confirmed, prove_intervals, prove_overlap, vanishing
+from marginsvm.certificate.proof import (
+    Confirmed,
+    prove_intervals,
+    prove_overlap,
+    vanishing,
+)
 from marginsvm.estimators.dual_state import DualStateMixin
 from marginsvm.estimators.parameters import (
     CommonParameters,
@@ -114,7 +119,9 @@ class Exact(Algorithm):
 
     def continued(self, problem: KernelMatrixAdapter, before: Progress) -> State | None:
         """A warm start from another C, in units of another radius."""
-        if isinstance(problem.rows, OutputRows) or np.isinf(before.C) != np.isinf(problem.C):
+        if isinstance(problem.rows, OutputRows) or np.isinf(before.C) != np.isinf(
+            problem.C
+        ):
             return None
         (point,) = before.state
         return (Point(alpha=point.alpha * (problem.radius / before.radius) ** 2),)
@@ -127,7 +134,9 @@ class Exact(Algorithm):
         """The solver's tolerance for a published gap of ``tol``."""
         return tol
 
-    def candidates(self, problem: KernelMatrixAdapter, state: State) -> tuple[Candidate, Candidate]:
+    def candidates(
+        self, problem: KernelMatrixAdapter, state: State
+    ) -> tuple[Candidate, Candidate]:
         """Vectors by which a warm start recognises other data."""
         parts = zip(programs_of(problem), state, strict=True)
         if isinstance(problem.rows, OutputRows):
@@ -152,15 +161,24 @@ class Exact(Algorithm):
                 return prove_intervals(problem, programs, state, zeros)
             if problem.design is None and found.error(rows.farthest) > self.tol:
                 examples = problem.examples
-                state = tuple(p._replace(w=of_few_examples(examples, p.w)) for p in state)
+                state = tuple(
+                    p._replace(w=of_few_examples(examples, p.w)) for p in state
+                )
                 fewer = prove_intervals(problem, programs, state, zeros)
-                found = min(found, fewer, key=lambda proved: proved.error(rows.farthest))
+                found = min(
+                    found, fewer, key=lambda proved: proved.error(rows.farthest)
+                )
             return found
         (qp,), (point,), words = programs, state, ""
         alpha = point.alpha if point.alpha.any() else qp.feasible(np.ones(qp.shape))
         alpha = np.where(alpha > TINY * alpha.max(), alpha, 0.0)
-        predictor, weights = proofs.published(qp, point.w, intercepts(qp, point.f)), alpha
-        if qp.examples.d is None and np.any(point.w[:, ~qp.coefficients(alpha).any(axis=1)]):
+        predictor, weights = (
+            proofs.published(qp, point.w, intercepts(qp, point.f)),
+            alpha,
+        )
+        if qp.examples.d is None and np.any(
+            point.w[:, ~qp.coefficients(alpha).any(axis=1)]
+        ):
             # of the support vectors alone, if as good
             w = qp.coefficients(alpha).T
             f = qp.best_f(qp.examples.scores(w), point.f)
@@ -203,7 +221,9 @@ class Exact(Algorithm):
 
 
 def bounds_of(
-    problem: KernelMatrixAdapter, qp: QuadraticProgram, values: list[tuple[float, float]]
+    problem: KernelMatrixAdapter,
+    qp: QuadraticProgram,
+    values: list[tuple[float, float]],
 ) -> tuple[float, float]:
     """Bounds on the margin, the inverse of a norm (in radii), from primal and dual values."""
     unit, (P, D) = problem.rows.unit, values[0]
@@ -211,12 +231,16 @@ def bounds_of(
         lower, upper = (copysign(sqrt(2.0 * abs(v)), -v) / unit for v in (P, D))
         return float(lower), float(upper)
     if len(values) > 1:
-        P, D = np.square(np.asarray(output_rows(problem.rows).scales)) @ np.array(values)
+        P, D = np.square(np.asarray(output_rows(problem.rows).scales)) @ np.array(
+            values
+        )
     lower, upper = (1.0 / sqrt(2.0 * max(v, 1e-300)) / unit for v in (P, D))
     return float(lower), float(upper)
 
 
-@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # gaps tell what diverges
+@np.errstate(
+    over="ignore", invalid="ignore", divide="ignore"
+)  # gaps tell what diverges
 def play_exactly(
     algorithm: Exact,
     problem: KernelMatrixAdapter,
@@ -244,7 +268,9 @@ def play_exactly(
     known, done = progress.confirmed, progress.n_iter
     status = stopping.confirmed(problem, progress, known) if known else None
     if status is not None or progress.settled or done >= stopping.max_iter:
-        return Outcome(status or ("stalled" if progress.settled else "max_iter"), progress)
+        return Outcome(
+            status or ("stalled" if progress.settled else "max_iter"), progress
+        )
     programs, begun = programs_of(problem), time.perf_counter() - progress.seconds
     points, values = list(progress.state), [(np.inf, 0.0)] * len(programs)
     for part, qp in enumerate(programs):
@@ -252,18 +278,31 @@ def play_exactly(
         now = Solution(qp, algorithm.tol_of(qp, stopping.tol), stopping.max_iter - done)
         left, next_proof, equal, tried = 2, 0, None, False
         for _ in solve(now, points[part].alpha):
-            if on_round is not None:  # only a caller that follows can keep what was found
+            if (
+                on_round is not None
+            ):  # only a caller that follows can keep what was found
                 let_interrupts_through()
             alpha, n = now.alpha, max(progress.n_iter, done + now.n_iter)
             reached = now.gap <= now.tol
             hopeless = qp.game and vanishing(problem) ** 2 >= -2.0 * now.D
             if qp.game and qp.hard and now.P >= 0.0:
                 equal, tried = equal if tried else proofs.equal_examples(qp), True
-                hopeless, alpha = (True, equal) if equal is not None else (hopeless, alpha)
+                hopeless, alpha = (
+                    (True, equal) if equal is not None else (hopeless, alpha)
+                )
             points[part], values[part] = Point(now.w, now.f, alpha), (now.P, now.D)
             lower, upper = bounds_of(problem, qp, values)
-            changes = {"state": tuple(points), "n_iter": n, "n_passes": float(n), "lower": lower}
-            changes |= {"seconds": time.perf_counter() - begun, "upper": upper, "confirmed": None}
+            changes = {
+                "state": tuple(points),
+                "n_iter": n,
+                "n_passes": float(n),
+                "lower": lower,
+            }
+            changes |= {
+                "seconds": time.perf_counter() - begun,
+                "upper": upper,
+                "confirmed": None,
+            }
             vars(progress).update(changes)  # at once: a second Ctrl-C interrupts within
             if n > len(progress.history):
                 progress.history.append(progress.line)
@@ -285,7 +324,10 @@ def play_exactly(
     at_the_end = progress.n_iter >= stopping.max_iter
     progress.state, progress.settled = tuple(points), not at_the_end
     progress.confirmed = algorithm.confirmed(problem, progress)
-    status, rounds = stopping.confirmed(problem, progress, progress.confirmed), progress.history
+    status, rounds = (
+        stopping.confirmed(problem, progress, progress.confirmed),
+        progress.history,
+    )
     if status is None:
         gaps = [line.upper - line.lower for line in rounds[-1 - IDLE :]]
         idle = len(rounds) > IDLE and gaps[-1] > 0.99 * gaps[0]
@@ -310,7 +352,12 @@ class ExactMixin:
 
 @with_parameters
 class MaxMarginClassifier(
-    SignParameters, CommonParameters, KernelParameters, ExactMixin, DualStateMixin, BaseEstimator
+    SignParameters,
+    CommonParameters,
+    KernelParameters,
+    ExactMixin,
+    DualStateMixin,
+    BaseEstimator,
 ):
     """Maximum-margin classifier by the exact solver: the recommended estimator.
 
@@ -370,7 +417,9 @@ class MaxMarginClassifier(
     0.81756 True 3
     """
 
-    loss: str = parameter(StrOptions({"squared_hinge", "hinge"}), default="squared_hinge")
+    loss: str = parameter(
+        StrOptions({"squared_hinge", "hinge"}), default="squared_hinge"
+    )
     tol: float = 1e-6
     max_iter: int = 200
 
@@ -385,7 +434,9 @@ class MaxMarginClassifier(
             return found
         alpha = proof.weights
         if proof.qp.hard:  # where rows cancel, only this is the combination of them
-            alpha = fitted.bounds.model.coef * (proof.predictor.multiple / fitted.problem.rows.unit)
+            alpha = fitted.bounds.model.coef * (
+                proof.predictor.multiple / fitted.problem.rows.unit
+            )
         c = proof.qp.coefficients(alpha)
         support = np.flatnonzero(c.any(axis=1))
         with np.errstate(over="ignore"):  # of examples in tiny units

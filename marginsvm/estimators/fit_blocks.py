@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from marginsvm.sources import ArrayBlocks
 
 
-def blocks_of_map(estimator: Any, X: Any, y: Any, sample_weight: Any) -> ArrayBlocks | None:
+def blocks_of_map(
+    estimator: Any, X: Any, y: Any, sample_weight: Any
+) -> ArrayBlocks | None:
     """Blocks of a memory map that validation would copy as a whole; else None."""
     linear = ProblemSpec.of(estimator).kernel == "linear"
     if not linear or y is None or not estimator._algorithm().requires.by_passes:
@@ -43,7 +45,9 @@ def blocks_of_map(estimator: Any, X: Any, y: Any, sample_weight: Any) -> ArrayBl
     y = column_or_1d(y, warn=True)
     if sample_weight is not None:  # a scalar is the weight of every example
         sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
-    from marginsvm.sources import ArrayBlocks  # and with it, readers that take long to import
+    from marginsvm.sources import (
+        ArrayBlocks,
+    )  # and with it, readers that take long to import
 
     return ArrayBlocks(X, y, sample_weight, block_rows=rows_in_part(X))
 
@@ -140,7 +144,9 @@ def block_data(
                     f"{some[0].number} is {some[0].alike[what]}; all blocks must agree in this"
                 )
     if not some:
-        raise ValueError("the source is empty: it must yield blocks (X, y) with examples")
+        raise ValueError(
+            "the source is empty: it must yield blocks (X, y) with examples"
+        )
     first, y = some[0], np.concatenate([block.y for block in some])
     y = y.astype(np.float64) if isinstance(estimator, RegressorMixin) else y
     weights = [block.weight for block in some if block.weight is not None]
@@ -149,17 +155,23 @@ def block_data(
     sparse = first.alike["kind of matrix"] == "sparse"
     layout = Layout(sizes, first.features["n_features_in_"], dtype, sparse)
     examples, features = partial(matrix, layout), first.features
-    return TrainingData.of(estimator, spec, examples, len(y), y, weight, features=features)
+    return TrainingData.of(
+        estimator, spec, examples, len(y), y, weight, features=features
+    )
 
 
-def look(name: str, number: int, block: Any, *, targets: bool = False) -> tuple[Any, Seen]:
+def look(
+    name: str, number: int, block: Any, *, targets: bool = False
+) -> tuple[Any, Seen]:
     """Check a single block for an estimator of this name; return its matrix and the findings."""
     try:
         X, y, weight = _unpacked(block)
         refuse_foreign(name, X)
         if X.shape[0] == 0:
             return X, Seen(number, np.empty(0), None, np.dtype(float), {}, {})
-        named = type(name, (BaseEstimator,), {})()  # in place of the estimator, which is not sent
+        named = type(
+            name, (BaseEstimator,), {}
+        )()  # in place of the estimator, which is not sent
         numeric = {"multi_output": True, "y_numeric": True} if targets else {}
         X, y, features, _ = validated(named, ProblemSpec(), X, y, **numeric)
         if not targets:
@@ -201,7 +213,9 @@ def _read_again(source: Any, layout: Layout, kept: Array) -> Blocks:
                 continue
             start, end = end, end + sizes[number]
             check_exact(X)
-            X = check_array(X, accept_sparse="csr", dtype=layout.dtype, ensure_all_finite=False)
+            X = check_array(
+                X, accept_sparse="csr", dtype=layout.dtype, ensure_all_finite=False
+            )
             if len(kept) < n:
                 X = X[kept[(kept >= start) & (kept < end)] - start]
             yield X

@@ -17,7 +17,12 @@ import scipy.sparse as sp
 from sklearn.metrics.pairwise import KERNEL_PARAMS
 from sklearn.utils import assert_all_finite, check_consistent_length
 from sklearn.utils._array_api import _is_numpy_namespace, get_namespace_and_device
-from sklearn.utils.validation import _check_monotonic_cst, check_array, check_X_y, validate_data
+from sklearn.utils.validation import (
+    _check_monotonic_cst,
+    check_array,
+    check_X_y,
+    validate_data,
+)
 
 from marginsvm._rounding import check_exact
 from marginsvm._typing import Array
@@ -29,7 +34,9 @@ try:
     from sklearn.utils._array_api import check_same_namespace
 except ImportError:  # scikit-learn before 1.9
 
-    def check_same_namespace(X: Any, estimator: Any, *, attribute: str, method: str) -> None:
+    def check_same_namespace(
+        X: Any, estimator: Any, *, attribute: str, method: str
+    ) -> None:
         """Leave it to the arrays' library."""
 
 
@@ -62,7 +69,9 @@ class Device:
     @property
     def float_types(self) -> list[Any]:
         """Types that examples may have, the widest first."""
-        names = ("float64", "float32", "float16", "bfloat16")[: 2 if self is HOST else 4]
+        names = ("float64", "float32", "float16", "bfloat16")[
+            : 2 if self is HOST else 4
+        ]
         return [getattr(self.xp, name) for name in names if hasattr(self.xp, name)]
 
     def put(self, array: Any) -> Any:
@@ -108,7 +117,9 @@ def refuse_foreign(name: str, X: Any) -> None:
         If scikit-learn would dispatch on it.
     """
     if (place := place_of(X)) is not HOST:
-        raise TypeError(f"{name} computes with NumPy, but X is {_words(X, place)}: {CONVERT}")
+        raise TypeError(
+            f"{name} computes with NumPy, but X is {_words(X, place)}: {CONVERT}"
+        )
 
 
 def place_of_training(estimator: Any, spec: ProblemSpec, X: Any) -> Device:
@@ -140,7 +151,9 @@ def place_of_training(estimator: Any, spec: ProblemSpec, X: Any) -> Device:
             f"{what} and sparse, but only dense arrays are taken on a device: pass X.to_dense(), "
             "or a CSR array of SciPy"
         )
-    types = place.xp.__array_namespace_info__().dtypes(kind="real floating", device=place.device)
+    types = place.xp.__array_namespace_info__().dtypes(
+        kind="real floating", device=place.device
+    )
     if "float64" not in types:
         raise TypeError(
             f"{what}, which has no float64; rounded to float32, the predictor would not be the one "
@@ -177,7 +190,9 @@ def as_objects(kernel: Any, X: Any) -> Array | None:
     if not callable(kernel) or sp.issparse(X):
         return None
     given = np.asarray(X)
-    return given.astype(object) if given.ndim == 1 and given.dtype.kind in "OUS" else None
+    return (
+        given.astype(object) if given.ndim == 1 and given.dtype.kind in "OUS" else None
+    )
 
 
 # Checks.
@@ -216,7 +231,12 @@ def validated(
     # checks of arrays that scikit-learn would return as they are take a tenth of a small fit
     kind = y.dtype.kind if isinstance(y, np.ndarray) and y.ndim == 1 else ""
     if kind and kind in KINDS_OF_CLASSES and not how.get("y_numeric"):
-        as_is = type(X) is np.ndarray and X.ndim == 2 and X.size > 0 and X.dtype in how["dtype"]
+        as_is = (
+            type(X) is np.ndarray
+            and X.ndim == 2
+            and X.size > 0
+            and X.dtype in how["dtype"]
+        )
         as_is = as_is and not how.get("ensure_all_finite", True)
         X = validate_data(copy, X, skip_check_array=as_is, **how)
         check_consistent_length(X, y)
@@ -265,7 +285,9 @@ def class_weighted(class_weight: Any, y: Array, weight: Array | None) -> Array |
             factors[known.index(label)] = factor
     else:
         totals = np.bincount(codes, weight).astype(np.float64)
-        present = totals > 0.0  # a class without positive weight takes no part in the fit
+        present = (
+            totals > 0.0
+        )  # a class without positive weight takes no part in the fit
         factors[present] = totals.sum() / (present.sum() * totals[present])
     if np.all(factors == 1.0):
         return weight
@@ -298,7 +320,9 @@ def check_gram(K: Any, spec: ProblemSpec, name: str) -> None:
     With ``normalize=True``, its diagonal must be 1.
     """
     if sp.issparse(K):
-        raise TypeError("Sparse precomputed kernels are not supported: pass a dense matrix")
+        raise TypeError(
+            "Sparse precomputed kernels are not supported: pass a dense matrix"
+        )
     n, m = K.shape
     if n != m:
         raise ValueError(
@@ -332,14 +356,21 @@ def check_gram(K: Any, spec: ProblemSpec, name: str) -> None:
 def given_intervals(bounds: Any, shape: tuple[int, ...]) -> Intervals:
     """The user's intervals, one pair of ends for each value of y."""
     bounds = check_array(
-        bounds, dtype=np.float64, ensure_all_finite=False, allow_nd=True, input_name="bounds"
+        bounds,
+        dtype=np.float64,
+        ensure_all_finite=False,
+        allow_nd=True,
+        input_name="bounds",
     )
     if bounds.shape != (*shape, 2):
         raise ValueError(
             f"bounds must hold a lower and an upper end for each value of y, in an array of shape "
             f"{(*shape, 2)}, but its shape is {bounds.shape}"
         )
-    low, high = np.ascontiguousarray(bounds[..., 0]), np.ascontiguousarray(bounds[..., 1])
+    low, high = (
+        np.ascontiguousarray(bounds[..., 0]),
+        np.ascontiguousarray(bounds[..., 1]),
+    )
     wrong = ~((low <= high) & (low < np.inf) & (high > -np.inf))  # NaN is wrong as well
     if wrong.any():
         first = tuple(int(i) for i in np.argwhere(wrong)[0])

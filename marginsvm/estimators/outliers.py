@@ -181,7 +181,9 @@ class MaxMarginOutlierDetector(
     ) -> str:
         if self.status_ == "no_margin":
             return "With kernel='rbf', there is a margin."
-        return "Scale X so that its features have similar spreads, or choose a larger tol."
+        return (
+            "Scale X so that its features have similar spreads, or choose a larger tol."
+        )
 
     def score_samples(self, X: Any) -> Array:
         """Values of the predictor: the smaller, the more abnormal.

@@ -27,7 +27,9 @@ from marginsvm._typing import Array
 from marginsvm.problem.kernels import CACHE_SIZE
 from marginsvm.schedules import MOMENTA, STEPS
 
-_PAGE = "https://marginsvm.github.io/marginsvm/generated/marginsvm.{estimator_name}.html"
+_PAGE = (
+    "https://marginsvm.github.io/marginsvm/generated/marginsvm.{estimator_name}.html"
+)
 _Class = TypeVar("_Class", bound=type)
 # The header of a section of a docstring.
 _HEADER = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
@@ -93,7 +95,9 @@ def with_parameters(cls: _Class) -> _Class:
     >>> Estimator(speed=3.0)
     Estimator(speed=3.0)
     """
-    text = cls.__doc__  # read first, as dataclass() writes a docstring where there is none
+    text = (
+        cls.__doc__
+    )  # read first, as dataclass() writes a docstring where there is none
     made: Any = dataclass(kw_only=True, eq=False, repr=False, match_args=False)(cls)
     made._parameter_constraints = constraints_of(made)
     made._own_docstring = text
@@ -137,7 +141,11 @@ def _documented(cls: Any, text: str) -> str:
     sections = {
         "Parameters": "\n".join(parameters),
         "Attributes": "\n".join(entries["Attributes"].values()),
-        **{header: body for header, body in own.items() if header and header not in entries},
+        **{
+            header: body
+            for header, body in own.items()
+            if header and header not in entries
+        },
     }
     parts = [own[""].strip()]
     for header, body in sections.items():
@@ -180,7 +188,12 @@ KERNELS = {*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"}
 # A schedule of steps or of momentum: a name, a number or a function of the round;
 # or None, for no momentum.
 STEP = (StrOptions(set(STEPS)), Interval(Real, 0.0, None, closed="neither"), callable)
-MOMENTUM = (StrOptions(set(MOMENTA)), Interval(Real, 0.0, 1.0, closed="both"), callable, None)
+MOMENTUM = (
+    StrOptions(set(MOMENTA)),
+    Interval(Real, 0.0, 1.0, closed="both"),
+    callable,
+    None,
+)
 
 
 @with_parameters
@@ -198,7 +211,9 @@ class FitParameters:
     """
 
     tol: float = parameter(Interval(Real, 0.0, None, closed="left"), default=1e-3)
-    max_iter: int = parameter(Interval(Integral, 1, None, closed="left"), default=10_000)
+    max_iter: int = parameter(
+        Interval(Integral, 1, None, closed="left"), default=10_000
+    )
     verbose: bool | int = parameter("verbose", default=False)
 
 
@@ -304,14 +319,20 @@ class NamedKernelParameters:
         Kernels: their coefficients, in place of ``coef_``.
     """
 
-    kernel: str | Callable[..., Array] = parameter(StrOptions(KERNELS), callable, default="linear")
+    kernel: str | Callable[..., Array] = parameter(
+        StrOptions(KERNELS), callable, default="linear"
+    )
     gamma: str | float = parameter(
-        StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left"), default="scale"
+        StrOptions({"scale", "auto"}),
+        Interval(Real, 0.0, None, closed="left"),
+        default="scale",
     )
     degree: float = parameter(Interval(Real, 0.0, None, closed="left"), default=3)
     coef0: float = parameter(Interval(Real, None, None, closed="neither"), default=0.0)
     kernel_params: dict[str, Any] | None = parameter(dict, None, default=None)
-    cache_size: float = parameter(Interval(Real, 0.0, None, closed="left"), default=CACHE_SIZE)
+    cache_size: float = parameter(
+        Interval(Real, 0.0, None, closed="left"), default=CACHE_SIZE
+    )
 
 
 @with_parameters
@@ -344,7 +365,9 @@ class ShareParameters:
         margins. With an intercept, at most twice the share outside the largest class.
     """
 
-    nu: float | None = parameter(Interval(Real, 0.0, 1.0, closed="right"), None, default=None)
+    nu: float | None = parameter(
+        Interval(Real, 0.0, 1.0, closed="right"), None, default=None
+    )
 
 
 @with_parameters
@@ -440,7 +463,9 @@ class RandomParameters:
         Seed of the draws.
     """
 
-    random_state: int | np.random.RandomState | None = parameter("random_state", default=None)
+    random_state: int | np.random.RandomState | None = parameter(
+        "random_state", default=None
+    )
 
 
 @with_parameters
@@ -468,7 +493,9 @@ class PNormParameters(NormParameters):
         Constant feature (units of X), as in LinearSVC; larger values penalise the intercept less.
     """
 
-    intercept_scaling: float = parameter(Interval(Real, 0.0, None, closed="neither"), default=1.0)
+    intercept_scaling: float = parameter(
+        Interval(Real, 0.0, None, closed="neither"), default=1.0
+    )
 
 
 @with_parameters

@@ -31,7 +31,9 @@ LOW = 1e-3
 SOME = 2000  # examples whose kernel values stand for those of all
 
 
-def costs_in_order(Cs: Any, model: MaxMarginClassifier, training: TrainingData) -> Array:
+def costs_in_order(
+    Cs: Any, model: MaxMarginClassifier, training: TrainingData
+) -> Array:
     """The values of C given by ``Cs``, in ascending order.
 
     Parameters
@@ -61,7 +63,9 @@ def costs_in_order(Cs: Any, model: MaxMarginClassifier, training: TrainingData) 
 
 def _positive(given: Any, error: str) -> Array:
     """Positive numbers, in ascending order."""
-    given = check_array(given, ensure_2d=False, dtype=np.float64, ensure_all_finite=False)
+    given = check_array(
+        given, ensure_2d=False, dtype=np.float64, ensure_all_finite=False
+    )
     if given.ndim != 1 or not (np.isfinite(given).all() and (given > 0.0).all()):
         raise ValueError(error)
     return np.unique(given)
@@ -96,7 +100,11 @@ def gammas_in_order(search: Any) -> Array:
         If they are not numbers that a kernel may have, or its kernel has no gamma.
     """
     kernel, named = search.kernel, search.kernel_params or {}
-    if callable(kernel) or "gamma" not in KERNEL_PARAMS.get(kernel, ()) or "gamma" in named:
+    if (
+        callable(kernel)
+        or "gamma" not in KERNEL_PARAMS.get(kernel, ())
+        or "gamma" in named
+    ):
         raise ValueError(
             f"gammas are values of a named kernel's gamma, which kernel={kernel!r} with "
             f"kernel_params={named} leaves no room for: choose kernel='rbf', or gammas=None"
@@ -227,7 +235,9 @@ def margin_path(
             weights = fit.certificate_.weights
             n_support = len(np.unique(weights.nonzero()[0]))
             bounds = fit.margin_, fit.margin_bound_, fit.gap_
-            found.append((coef, on_host(fit.intercept_), *bounds, n_support, fit.n_iter_))
+            found.append(
+                (coef, on_host(fit.intercept_), *bounds, n_support, fit.n_iter_)
+            )
     path = MarginPath(costs, *map(np.array, zip(*found, strict=True)))
     late = costs[path.gaps > model.tol].tolist()
     if late:

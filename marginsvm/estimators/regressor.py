@@ -190,4 +190,6 @@ class MaxMarginRegressor(
     ) -> str:
         if np.isinf(self.C):
             return "C < inf gives a soft tube."
-        return "Scale X so that its features have similar spreads, or choose a smaller C."
+        return (
+            "Scale X so that its features have similar spreads, or choose a smaller C."
+        )

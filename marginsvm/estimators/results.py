@@ -140,8 +140,12 @@ class Fitted:
         """Dual variables as a sparse array with one row for each given example."""
         q, training = q.reshape(len(q), -1), self.training
         examples, j = np.nonzero(q)
-        indptr = np.searchsorted(training.kept[examples], np.arange(training.n_given + 1))
-        return sp.csr_array((q[examples, j], j, indptr), shape=(training.n_given, q.shape[1]))
+        indptr = np.searchsorted(
+            training.kept[examples], np.arange(training.n_given + 1)
+        )
+        return sp.csr_array(
+            (q[examples, j], j, indptr), shape=(training.n_given, q.shape[1])
+        )
 
     def in_units(self, lower: Any, upper: Any, violation: Any) -> dict[str, Any]:
         """Bounds of iterations in the user's units."""
@@ -218,7 +222,9 @@ class FittedIntervals(Fitted):
             squares = np.square(self._units / radius)
             least = bounds.objective_bounds(bounds.allowed)
             least = np.where([one.refuted for one in proofs], np.inf, least) * squares
-            reached = np.array([float(one.primal.objective) for one in proofs]) * squares
+            reached = (
+                np.array([float(one.primal.objective) for one in proofs]) * squares
+            )
             objectives["objective"] = self._of_outputs(reached * (1.0 + FEW))
             objectives["objective_bound"] = self._of_outputs(least * (1.0 - FEW))
         return Certificate(
@@ -227,7 +233,9 @@ class FittedIntervals(Fitted):
             reading="norm",
             status=status,
             feasible=False if bounds.refuted else (bounds.violation == 0.0 or None),
-            weights=self.embedded(np.hstack([one.qp.coefficients(one.alpha) for one in proofs])),
+            weights=self.embedded(
+                np.hstack([one.qp.coefficients(one.alpha) for one in proofs])
+            ),
             radius=radius,
             violation=bounds.violation * unit,
             widened_bound=bounds.norm_bound(bounds.allowed) * length,
@@ -240,19 +248,28 @@ class FittedIntervals(Fitted):
         intercept = np.concatenate([one.predictor.intercept for one in proofs]) * units
         coef = coef * np.broadcast_to(units, len(coef))[:, None]
         linear, one = training.kernel.metric == "linear", training.single
-        found = self.of_kernel(coef) if not linear else {"coef_": coef[0] if one else coef}
+        found = (
+            self.of_kernel(coef) if not linear else {"coef_": coef[0] if one else coef}
+        )
         found |= {"intercept_": intercept, "_is_column": not one}
         if not training.spec.outputs_are_apart:
             return {**found, "intercept_": intercept[0] if one else intercept}
-        width = np.full(len(units), training.epsilon)  # half of it: given, or the best one
+        width = np.full(
+            len(units), training.epsilon
+        )  # half of it: given, or the best one
         if self.problem.nu is not None:
             width = units * [proof.predictor.f[-1] for proof in proofs]
         found["epsilon_"] = self._of_outputs(width)
         if linear:  # the support of the proof, and its dual variables
-            alpha = np.hstack([proof.qp.coefficients(proof.weights) for proof in proofs])
+            alpha = np.hstack(
+                [proof.qp.coefficients(proof.weights) for proof in proofs]
+            )
             alpha = alpha * (units / self.problem.radius**2)
             support = np.flatnonzero(alpha.any(axis=1))
-            found |= {"support_": training.kept[support], "dual_coef_": alpha[support].T}
+            found |= {
+                "support_": training.kept[support],
+                "dual_coef_": alpha[support].T,
+            }
         return found
 
     def of_support(self, support: Array) -> dict[str, Array]:
@@ -270,13 +287,17 @@ class FittedIntervals(Fitted):
 
 def publish(estimator: Any, attributes: dict[str, Any]) -> None:
     """Replace all fitted attributes at once, so that none of an earlier fit remain."""
-    others = {name: value for name, value in vars(estimator).items() if not name.endswith("_")}
+    others = {
+        name: value for name, value in vars(estimator).items() if not name.endswith("_")
+    }
     estimator.__dict__ = {**others, **attributes}
 
 
 # Predictions.
 
-KERNEL_BYTES = 2**25  # memory of the kernel values of a test set that are computed together
+KERNEL_BYTES = (
+    2**25
+)  # memory of the kernel values of a test set that are computed together
 
 
 class ScoresMixin:
@@ -315,7 +336,9 @@ class ScoresMixin:
         if objects is not None:
             X = objects
         else:
-            X = X.detach() if place is not HOST and hasattr(X, "detach") else X  # of torch
+            X = (
+                X.detach() if place is not HOST and hasattr(X, "detach") else X
+            )  # of torch
             how = {"accept_sparse": "csr", "dtype": place.float_types, "reset": False}
             X = canonical(validate_data(self, X, **how))
         return self._scores(X, spec, place)
@@ -335,19 +358,27 @@ class ScoresMixin:
 
     def _by_kernel(self, X: Any, spec: ProblemSpec, place: Device) -> Any:
         """Kernel values with the support vectors times their coefficients, in parts."""
-        support, V, xp = place.put(self.support_), place.put(self.dual_coef_).T, place.xp
+        support, V, xp = (
+            place.put(self.support_),
+            place.put(self.dual_coef_).T,
+            place.xp,
+        )
         n, n_support = int(X.shape[0]), int(support.shape[0])
         if n_support == 0:  # the zero predictor; pairwise_kernels refuses an empty set
             return place.put(np.zeros((n, int(V.shape[1]))))
         size = min(max(1, KERNEL_BYTES // (8 * n_support)), 1024)
         F = []
         for i in range(0, n, size):
-            j = min(i + size, n)  # other libraries want an end that is inside, and all axes
+            j = min(
+                i + size, n
+            )  # other libraries want an end that is inside, and all axes
             part = X[i:j] if place is HOST else X[i:j, :]
             if spec.kernel == "precomputed":
                 K = xp.take(part, support, axis=1)
             else:
-                K = place.put(self._kernel_matrix(part, place.put(self.support_vectors_)))
+                K = place.put(
+                    self._kernel_matrix(part, place.put(self.support_vectors_))
+                )
             F.append(K @ V)
         return xp.concat(F)
 
@@ -456,7 +487,9 @@ class PredictorMixin(ScoresMixin):
         -------
         self
         """
-        from sklearn.linear_model._base import SparseCoefMixin  # takes a tenth of a second
+        from sklearn.linear_model._base import (
+            SparseCoefMixin,
+        )  # takes a tenth of a second
 
         return SparseCoefMixin.sparsify(self)
 

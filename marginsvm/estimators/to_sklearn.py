@@ -57,7 +57,9 @@ def regressor(estimator: Any) -> Any:
             "several: convert one of each column of y"
         )
     if linear:
-        model = LinearSVR(C=spec.C, epsilon=spec.epsilon, fit_intercept=spec.fit_intercept)
+        model = LinearSVR(
+            C=spec.C, epsilon=spec.epsilon, fit_intercept=spec.fit_intercept
+        )
         return _linear(model, estimator)
     model = SVR(C=spec.C, kernel="precomputed", epsilon=spec.epsilon)
     return _libsvm(model.fit(np.eye(2), [0.0, 1.0]), estimator, spec)
@@ -77,14 +79,21 @@ def outlier_detector(estimator: Any) -> Any:
 def _linear(model: Any, estimator: Any, **more: Any) -> Any:
     """A model of liblinear with the coefficients of a fitted estimator."""
     coef = on_host(estimator.coef_)
-    more["coef_"] = np.array(coef.toarray() if sp.issparse(coef) else coef, dtype=np.float64)
-    more["intercept_"] = np.array(np.atleast_1d(on_host(estimator.intercept_)), dtype=np.float64)
+    more["coef_"] = np.array(
+        coef.toarray() if sp.issparse(coef) else coef, dtype=np.float64
+    )
+    more["intercept_"] = np.array(
+        np.atleast_1d(on_host(estimator.intercept_)), dtype=np.float64
+    )
     return _published(model, estimator, n_iter_=estimator.n_iter_, **more)
 
 
 def _libsvm(model: Any, estimator: Any, spec: ProblemSpec) -> Any:
     """A fitted model of libsvm with the kernel and the support of a fitted estimator."""
-    kernel, support, vectors, coef = _kernel(estimator, spec), *_support(estimator, spec)
+    kernel, support, vectors, coef = (
+        _kernel(estimator, spec),
+        *_support(estimator, spec),
+    )
     values = {"gamma": estimator._gamma, "degree": spec.degree, "coef0": spec.coef0}
     values |= {} if callable(spec.kernel) else spec.kernel_params or {}
     model.set_params(kernel=kernel, **values)
@@ -93,8 +102,14 @@ def _libsvm(model: Any, estimator: Any, spec: ProblemSpec) -> Any:
     if classes:  # those of the first class come first, and it is the positive one
         order, n_first = np.argsort(coef > 0.0, kind="stable"), int(np.sum(coef <= 0.0))
         n_support = [n_first, len(coef) - n_first]
-    model._gamma, model._sparse = values["gamma"], sp.issparse(vectors) and not callable(kernel)
-    support, rows = support[order], vectors if kernel == "precomputed" else vectors[order]
+    model._gamma, model._sparse = (
+        values["gamma"],
+        sp.issparse(vectors) and not callable(kernel),
+    )
+    support, rows = (
+        support[order],
+        vectors if kernel == "precomputed" else vectors[order],
+    )
     n_given = estimator.certificate_.weights.shape[0]
     if callable(kernel):  # to which libsvm's models give the examples of their fit
         model._BaseLibSVM__Xfit, n_given = rows, len(coef)
@@ -123,10 +138,19 @@ def _kernel(estimator: Any, spec: ProblemSpec) -> Any:
     params = spec.kernel_params or {}
     if callable(spec.kernel):
         return partial(spec.kernel, **params) if params else spec.kernel
-    values = {"gamma": estimator._gamma, "degree": spec.degree, "coef0": spec.coef0, **params}
+    values = {
+        "gamma": estimator._gamma,
+        "degree": spec.degree,
+        "coef0": spec.coef0,
+        **params,
+    }
     kernel = LIBSVM.get(spec.kernel)
-    if kernel is None or (kernel == "poly" and values["degree"] != int(values["degree"])):
-        return partial(pairwise_kernels, metric=spec.kernel, filter_params=True, **values)
+    if kernel is None or (
+        kernel == "poly" and values["degree"] != int(values["degree"])
+    ):
+        return partial(
+            pairwise_kernels, metric=spec.kernel, filter_params=True, **values
+        )
     return kernel
 
 
@@ -152,7 +176,9 @@ def _support(estimator: Any, spec: ProblemSpec) -> tuple[Array, Any, Array]:
 def _published(model: Any, estimator: Any, **fitted: Any) -> Any:
     """The model with fitted attributes, and the features of the estimator."""
     names = ("n_features_in_", "feature_names_in_")
-    features = {name: getattr(estimator, name) for name in names if hasattr(estimator, name)}
+    features = {
+        name: getattr(estimator, name) for name in names if hasattr(estimator, name)
+    }
     vars(model).pop("feature_names_in_", None)
     vars(model).update(features, **fitted)
     return model

@@ -35,7 +35,14 @@ from marginsvm.problem.adapter import (
     NotFinite,
 )
 from marginsvm.problem.kernels import Kernel, kernel_on
-from marginsvm.problem.matrix import FLOAT64, as_matrix, canonical, inverse, is_foreign, on_host
+from marginsvm.problem.matrix import (
+    FLOAT64,
+    as_matrix,
+    canonical,
+    inverse,
+    is_foreign,
+    on_host,
+)
 from marginsvm.problem.quadratic_program import ProblemSpec
 from marginsvm.problem.responses import below
 from marginsvm.problem.rows import Intervals, OutputRows, Rows, make_rows, share_caps
@@ -172,13 +179,24 @@ class TrainingData:
                 )
             more["classes"], rows = classes, make_rows(codes, len(classes), **free)
         elif len(kept) == 0:
-            raise ValueError("all sample weights are 0: fit needs an example of positive weight")
+            raise ValueError(
+                "all sample weights are 0: fit needs an example of positive weight"
+            )
         elif y is None:  # the rows of the second of two classes
-            rows = make_rows(np.full(len(kept), INLIER), 2, balanced=False, weights=weight)
+            rows = make_rows(
+                np.full(len(kept), INLIER), 2, balanced=False, weights=weight
+            )
         else:
             more |= _tubes(spec, y, bounds, kept)
-            intervals, origin = more.pop("intervals"), more.pop("origin") / more["units"]
-            scales = more["units"] / np.max(more["units"]) if spec.outputs_are_apart else None
+            intervals, origin = (
+                more.pop("intervals"),
+                more.pop("origin") / more["units"],
+            )
+            scales = (
+                more["units"] / np.max(more["units"])
+                if spec.outputs_are_apart
+                else None
+            )
             rows = OutputRows(intervals, origin=origin, scales=scales, **free)
         X = examples(kept)
         kernel = Kernel() if spec.kernel == "linear" else kernel_on(spec, X, weight)
@@ -197,7 +215,11 @@ class TrainingData:
         spec, rows = self.spec, self.rows
         problem: LinearAdapter | GramAdapter
         given: dict[str, Any] = {"rows": rows, "C": spec.C, "norm": self._norm()}
-        given |= {"constant": spec.constant, "plan": requires.columns, "whole": requires.every_row}
+        given |= {
+            "constant": spec.constant,
+            "plan": requires.columns,
+            "whole": requires.every_row,
+        }
         if self.kernel.metric != "linear":
             problem = self._of_kernel(given)
         else:
@@ -220,7 +242,9 @@ class TrainingData:
             )
         upper = share_caps(rows, spec.nu)
         for response in requires.responses or ():
-            below(response, upper)  # raises an error if it has no form for capped weights
+            below(
+                response, upper
+            )  # raises an error if it has no form for capped weights
         return problem.with_share(spec.nu)
 
     def _norm(self) -> LpNorm:
@@ -366,7 +390,9 @@ def _tubes(spec: ProblemSpec, y: Array, bounds: Any, kept: Array) -> dict[str, A
     outputs = intervals.low.shape[1:]
     origin = np.zeros(outputs)
     if spec.intercept_is_free:
-        origin = np.asarray(0.5 * intervals.low.min(axis=0) + 0.5 * intervals.high.max(axis=0))
+        origin = np.asarray(
+            0.5 * intervals.low.min(axis=0) + 0.5 * intervals.high.max(axis=0)
+        )
         intervals = intervals.moved(-origin, -origin)
     intervals = intervals.moved(-epsilon, epsilon) if epsilon else intervals
     sizes = np.broadcast_to(intervals.size, outputs)

@@ -94,7 +94,9 @@ class AcceleratedPlay(Algorithm):
         zeros = problem.zeros()
         return AcceleratedState(0, problem.respond(zeros).vector, zeros, zeros)
 
-    def step(self, problem: KernelMatrixAdapter, state: AcceleratedState) -> AcceleratedState:
+    def step(
+        self, problem: KernelMatrixAdapter, state: AcceleratedState
+    ) -> AcceleratedState:
         """One round: ``w_t``, and ``p_t``, the response to the sum of the learner's moves."""
         t = state.t + 1
         w = 2.0 / (t * (t + 1)) * (state.total + t * state.last)
@@ -124,7 +126,9 @@ class NesterovPlay(AcceleratedPlay):
 
     smoothing: float = 4.0
 
-    def step(self, problem: KernelMatrixAdapter, state: AcceleratedState) -> AcceleratedState:
+    def step(
+        self, problem: KernelMatrixAdapter, state: AcceleratedState
+    ) -> AcceleratedState:
         """One round: a gradient at u, and the sums v and s."""
         t, v, s = state.t + 1, state.total, state.W
         u = s + 2.0 / state.t * v if state.t else s
@@ -173,7 +177,9 @@ class MirrorProx(Algorithm):
         zeros = problem.zeros()
         return MirrorProxState(0, zeros, problem.respond(zeros).vector, zeros, zeros)
 
-    def step(self, problem: KernelMatrixAdapter, state: MirrorProxState) -> MirrorProxState:
+    def step(
+        self, problem: KernelMatrixAdapter, state: MirrorProxState
+    ) -> MirrorProxState:
         """``w_t`` and ``p_t``, and then ``w_hat_t`` and ``p_hat_t``."""
         eta = 1.0 / np.sqrt(np.log(max(problem.n_rows, 2)))
         w = in_the_ball(problem, state.w_hat + eta * state.last)
@@ -181,7 +187,9 @@ class MirrorProx(Algorithm):
         w_hat = in_the_ball(problem, state.w_hat + eta * p)
         W, total = state.W + w, state.total + p
         p_hat = problem.respond(W, eta)
-        return MirrorProxState(state.t + 1, w_hat, p_hat.vector, total, W, measured(W, p_hat))
+        return MirrorProxState(
+            state.t + 1, w_hat, p_hat.vector, total, W, measured(W, p_hat)
+        )
 
     def candidates(
         self, problem: KernelMatrixAdapter, state: MirrorProxState

@@ -25,9 +25,22 @@ from marginsvm.estimators.parameters import (
 )
 from marginsvm.estimators.results import Fitted
 from marginsvm.fit import Algorithm, Candidate, Requirements
-from marginsvm.problem.adapter import CACHE_SIZE, ColumnPlan, KernelMatrixAdapter, Vector
+from marginsvm.problem.adapter import (
+    CACHE_SIZE,
+    ColumnPlan,
+    KernelMatrixAdapter,
+    Vector,
+)
 from marginsvm.problem.intercepts import balancing_offsets, shifted_table
-from marginsvm.schedules import MOMENTA, STEPS, Schedule, momentum_at, resolve, step_at, theory_step
+from marginsvm.schedules import (
+    MOMENTA,
+    STEPS,
+    Schedule,
+    momentum_at,
+    resolve,
+    step_at,
+    theory_step,
+)
 
 GUESSED_DRAWS = 16  # columns computed together where the next draws can be predicted
 LEAST_EXPONENT = -700.0  # near it, numbers are subnormal: inaccurate and slow
@@ -88,7 +101,9 @@ class AdaptiveSampling(Algorithm):
     cache_size: float = CACHE_SIZE
     random_state: int | np.random.RandomState | None = None
 
-    def schedules(self, n_rows: int) -> tuple[Callable[[int], float], Callable[[int], float]]:
+    def schedules(
+        self, n_rows: int
+    ) -> tuple[Callable[[int], float], Callable[[int], float]]:
         """Theta and beta as functions of t."""
         theta, beta, theory = self.theta, self.beta, self.schedule == "theory"
         if theta == "schedule":
@@ -102,7 +117,9 @@ class AdaptiveSampling(Algorithm):
         """Columns of the Gram matrix, not the whole."""
         # With momentum, draws repeat the same examples for a while, and predictions are good.
         beta = self.schedules(n_rows=2)[1]
-        plan = ColumnPlan(self.cache_size, GUESSED_DRAWS if momentum_at(beta, 1) > 0 else 1)
+        plan = ColumnPlan(
+            self.cache_size, GUESSED_DRAWS if momentum_at(beta, 1) > 0 else 1
+        )
         return Requirements(by_passes=False, columns=plan)
 
     def n_rounds(self, n_iter: int) -> int:
@@ -111,7 +128,9 @@ class AdaptiveSampling(Algorithm):
 
     def start(self, problem: KernelMatrixAdapter) -> State:
         """Begin at zero, with a seed for all draws."""
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        seed = int(
+            check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        )
         k = problem.rows.n_classes
         zeros = np.zeros((1 if k == 2 else k, problem.rows.n_examples))
         return State(0, seed, zeros, zeros, zeros, zeros, np.zeros(k))
@@ -128,7 +147,9 @@ class AdaptiveSampling(Algorithm):
         for t in range(T - t0):
             q, offsets = draws.respond(w, offsets)
             z = draws.draw(q, u[t])
-            draws.move(w, g, z, theta[t], beta[t])  # g = beta (g + z), w = w + theta (g + z)
+            draws.move(
+                w, g, z, theta[t], beta[t]
+            )  # g = beta (g + z), w = w + theta (g + z)
             drawn.append([(j, i) for i, _, j, _ in z])
         # coefficients of each draw, and of the initial g, accumulated backwards
         c_w, c_g, in_w, in_g = np.zeros_like(w), np.zeros_like(w), 0.0, 1.0
@@ -141,7 +162,9 @@ class AdaptiveSampling(Algorithm):
         c_g += in_g * state.c_g
         return State(T, state.seed, w, g, c_w, c_g, offsets)
 
-    def candidates(self, problem: KernelMatrixAdapter, state: State) -> Iterator[Candidate]:
+    def candidates(
+        self, problem: KernelMatrixAdapter, state: State
+    ) -> Iterator[Candidate]:
         """Both sequences; the weighted draws are a distribution, and so dual feasible."""
         draws = Draws(problem)
         w, g = draws.vector(state.w, state.c_w), draws.vector(state.g, state.c_g)
@@ -217,7 +240,9 @@ class AdaptiveSamplingKernelClassifier(
     max_iter: int = 100_000
     schedule: str = parameter(StrOptions({"momentum", "theory"}), default="momentum")
     step: Schedule = parameter(StrOptions({"schedule"}), *STEP, default="schedule")
-    momentum: Schedule | None = parameter(StrOptions({"schedule"}), *MOMENTUM, default="schedule")
+    momentum: Schedule | None = parameter(
+        StrOptions({"schedule"}), *MOMENTUM, default="schedule"
+    )
 
     def _algorithm(self) -> AdaptiveSampling:
         return AdaptiveSampling(
@@ -238,7 +263,9 @@ class AdaptiveSamplingKernelClassifier(
 
 # Weights by class, with their ``sums_of_runs``; and the share of each group, a k x k table.
 Distribution = tuple[list[tuple[Array, Array]], Array]
-Drawn = list[tuple[int, int, int, int]]  # rows: example, class, row of scores, and place of column
+Drawn = list[
+    tuple[int, int, int, int]
+]  # rows: example, class, row of scores, and place of column
 
 
 class Draws:
@@ -258,17 +285,25 @@ class Draws:
         self.cache = problem.columns()
         self.scale = problem.column_scale() * (1.0 if self.two else 0.5)
         self.prior = None if rows.weights is None else rows.weights[self.order]
-        self.slack = np.zeros(n) if problem.ridge is None else problem.ridge.reshape(n, -1)[:, 0]
+        self.slack = (
+            np.zeros(n) if problem.ridge is None else problem.ridge.reshape(n, -1)[:, 0]
+        )
         self.slack = self.slack[self.order]
         sizes, rows_of_scores = np.diff(starts).tolist(), 1 if self.two else self.k
-        self.weights = [np.empty((rows_of_scores, size)) for size in sizes]  # of the last response
+        self.weights = [
+            np.empty((rows_of_scores, size)) for size in sizes
+        ]  # of the last response
 
     def respond(self, w: Array, offsets: Array) -> tuple[Distribution, Array]:
         """Weights ``exp(-margins)`` by class, and the table of group sums of q.
 
         With an intercept, q is balanced by offsets, with a warm start at those given.
         """
-        tops, totals, weights = np.zeros((self.k, self.k)), np.zeros((self.k, self.k)), []
+        tops, totals, weights = (
+            np.zeros((self.k, self.k)),
+            np.zeros((self.k, self.k)),
+            [],
+        )
         for c, block in enumerate(self.blocks):
             part, e, others = w[:, block], self.weights[c], self.others(c)
             if self.two and c == 0:  # minus the margins, less the largest
@@ -311,7 +346,11 @@ class Draws:
         if self.balanced:
             path = cycle_at(share, u[0])
         else:
-            path = list(divmod(quantile(share.ravel(), sums_of_runs(share.ravel()), u[0]), self.k))
+            path = list(
+                divmod(
+                    quantile(share.ravel(), sums_of_runs(share.ravel()), u[0]), self.k
+                )
+            )
         rows = []
         for c, j in pairwise(path):
             e, sums = (of_all[0 if self.two else j] for of_all in weights[c])
@@ -321,7 +360,10 @@ class Draws:
         cache.fetch(examples, lambda: self.likely(weights, share))
         cache.n_used += len(rows)
         self.problem.work.passes += len(rows) * cache.passes
-        return [(*row, slot) for row, slot in zip(rows, cache.slot[examples].tolist(), strict=True)]
+        return [
+            (*row, slot)
+            for row, slot in zip(rows, cache.slot[examples].tolist(), strict=True)
+        ]
 
     def move(self, w: Array, g: Array, z: Drawn, theta: float, beta: float) -> None:
         """``g = beta (g + z)`` and ``w = w + theta (g + z)``, z the mean of the drawn rows."""
@@ -337,7 +379,10 @@ class Draws:
             g[j, i], w[j, i] = g[j, i] + own, w[j, i] + theta * own
         places = np.array([place for *_, place in z])
         if self.cache.order is None:
-            columns, places = columns[places].take(self.order, axis=1), np.arange(len(z))
+            columns, places = (
+                columns[places].take(self.order, axis=1),
+                np.arange(len(z)),
+            )
         move(columns, places, factors, theta, beta, g, w)
 
     def likely(self, weights: list[tuple[Array, Array]], share: Array) -> Array:
@@ -346,7 +391,9 @@ class Draws:
         for c, block in enumerate(self.blocks):
             e, sums = weights[c]
             total, mass = sums.sum(axis=1), share[c, self.others(c)]
-            weight[block] = np.divide(mass, total, np.zeros(len(total)), where=total > 0) @ e
+            weight[block] = (
+                np.divide(mass, total, np.zeros(len(total)), where=total > 0) @ e
+            )
         weight[self.cache.slot[self.order] >= 0] = 0.0
         top = np.argpartition(-weight, self.cache.batch - 1)[: self.cache.batch]
         return self.order[top[np.argsort(-weight[top], kind="stable")]]
@@ -354,7 +401,9 @@ class Draws:
     def vector(self, F: Array, q: Array) -> Vector:
         """Scores and coefficients as a vector of the problem; the ridge's part is removed."""
         if self.two:
-            y = np.repeat([-1.0, 1.0], [block.stop - block.start for block in self.blocks])
+            y = np.repeat(
+                [-1.0, 1.0], [block.stop - block.start for block in self.blocks]
+            )
             F = F - y * self.slack * q
         else:
             F = np.sqrt(2.0) * (F + self.slack * q)
@@ -420,4 +469,6 @@ def cycle_at(share: Array, u: float) -> list[int]:
 
 def uniforms(seed: int, t: int, end: int, n: int) -> Array:
     """N uniform numbers for each of the draws t, ..., end - 1, however these are split."""
-    return np.random.Generator(np.random.PCG64(seed).advance(t * n)).random((end - t, n))
+    return np.random.Generator(np.random.PCG64(seed).advance(t * n)).random(
+        (end - t, n)
+    )

@@ -29,9 +29,15 @@ _ZERO_CURVATURE = 1e-12  # of a zero row: its alpha grows, and proves inseparabi
 # nothing here allocates, and numba refuses to compile what would (pinned by a test).
 # error_model: the test for a division by zero would keep loops from using SIMD.
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
-_REORDER = {"reassoc", "contract", "nsz"}  # sums may be reordered; NaN and infinity stay
+_REORDER = {
+    "reassoc",
+    "contract",
+    "nsz",
+}  # sums may be reordered; NaN and infinity stay
 _inline = parts(forceinline=True, fastmath=_REORDER, **_OPTIONS)
-_exact = parts(forceinline=True, fastmath={"contract"}, **_OPTIONS)  # (x + magic) - magic is not x
+_exact = parts(
+    forceinline=True, fastmath={"contract"}, **_OPTIONS
+)  # (x + magic) - magic is not x
 _loop = compiled(fastmath=_REORDER, **_OPTIONS)
 _index = np.uint64  # unsigned: no test for an index that counts from the end
 
@@ -76,7 +82,9 @@ def _axpy(rows, i, c, u, start):
             u[at + _index(rows.indices[m])] += c * rows.values[m]
     else:
         for j in range(d):
-            u[at + j * _index(rows.stride)] += c * (rows.values[row + j] + rows.constant)
+            u[at + j * _index(rows.stride)] += c * (
+                rows.values[row + j] + rows.constant
+            )
         return
     if rows.constant != 0.0:
         u[at + d] += c * rows.constant
@@ -143,9 +151,9 @@ def _power(x, a):
     f = 1 / 5040 + t * (1 / 40320 + t * (1 / 362880 + t * f))
     f = 1 / 24 + t * (1 / 120 + t * (1 / 720 + t * f))
     f = 1.0 + t * (1.0 + t * (0.5 + t * (1 / 6 + t * f)))
-    return np.int64(np.float64(f).view(np.int64) + (np.float64(k).view(np.int64) << 52)).view(
-        np.float64
-    )
+    return np.int64(
+        np.float64(f).view(np.int64) + (np.float64(k).view(np.int64) << 52)
+    ).view(np.float64)
 
 
 @_inline
@@ -318,7 +326,17 @@ def ascend(
     phi = u if rows.q == 2.0 else np.empty_like(u)
     longest = max(rows.curvature.max(), _ZERO_CURVATURE)
     mean = np.empty(0) if mean is None else mean
-    _ascend(rows, order, rule, *_ends(problem), longest, alpha.coef.reshape(-1), u, phi, mean)
+    _ascend(
+        rows,
+        order,
+        rule,
+        *_ends(problem),
+        longest,
+        alpha.coef.reshape(-1),
+        u,
+        phi,
+        mean,
+    )
     problem.work.passes += order.size / problem.n_rows
 
 
@@ -339,7 +357,9 @@ def accelerate(
     u = np.concatenate([w.image.ravel(), s.image.ravel()])  # in C order
     coefs = w.coef.reshape(-1), s.coef.reshape(-1)
     work, nu = np.empty((2, 0 if rows.q == 2.0 else u.size // 2)), mu / n**2
-    found = _accelerate(rows, order, *_ends(problem), float(n), nu, gamma, *coefs, u, work)
+    found = _accelerate(
+        rows, order, *_ends(problem), float(n), nu, gamma, *coefs, u, work
+    )
     problem.work.passes += order.size / problem.n_rows
     gamma, h, c = found
     halves = (half.reshape(alpha.image.shape) for half in np.split(u, 2))

@@ -85,7 +85,9 @@ class RajBach(Algorithm):
     def start(self, problem: KernelMatrixAdapter) -> RajBachState:
         """Begin at zero."""
         zero = problem.zeros()
-        return RajBachState(draw_seed(self.random_state), 0, zero, zero, 1.0 / problem.n_rows)
+        return RajBachState(
+            draw_seed(self.random_state), 0, zero, zero, 1.0 / problem.n_rows
+        )
 
     def step(self, problem: KernelMatrixAdapter, state: RajBachState) -> RajBachState:
         """An epoch: as many draws as there are rows."""
@@ -93,7 +95,12 @@ class RajBach(Algorithm):
         return self.epoch(problem, state, rows, accelerated=self.accelerated)
 
     def epoch(
-        self, problem: KernelMatrixAdapter, state: State, rows: Array, *, accelerated: bool
+        self,
+        problem: KernelMatrixAdapter,
+        state: State,
+        rows: Array,
+        *,
+        accelerated: bool,
     ) -> State:
         """Draw from some rows, as often as there are rows in all."""
         from marginsvm.papers import coordinates
@@ -102,16 +109,22 @@ class RajBach(Algorithm):
         order = draw(state.seed, state.t, rows, problem.n_rows, self.sampling, L)
         if accelerated and rows.size > 1:
             now, mu = (state.alpha, state.v, state.gamma), strong_convexity(problem)
-            alpha, v, gamma = coordinates.accelerate(problem, order, rows.size, mu, *now)
+            alpha, v, gamma = coordinates.accelerate(
+                problem, order, rows.size, mu, *now
+            )
         else:
             alpha, gamma = state.v.copy(), 1.0 / rows.size
             coordinates.ascend(problem, order, alpha)
             v = alpha
         return replace(state, t=state.t + 1, alpha=alpha, v=v, gamma=gamma)
 
-    def candidates(self, problem: KernelMatrixAdapter, state: Any) -> Iterator[Candidate]:
+    def candidates(
+        self, problem: KernelMatrixAdapter, state: Any
+    ) -> Iterator[Candidate]:
         """``v``, as a primal and a dual point."""
-        yield Candidate(state.v, state.v.mass, float(problem.margins(state.v).min()), True)
+        yield Candidate(
+            state.v, state.v.mass, float(problem.margins(state.v).min()), True
+        )
 
 
 def strong_convexity(problem: KernelMatrixAdapter) -> float:
@@ -128,7 +141,12 @@ def draw_seed(random_state: Any) -> int:
 
 
 def draw(
-    seed: int, t: int, rows: Array, n: int, sampling: str, curvature: Array | None = None
+    seed: int,
+    t: int,
+    rows: Array,
+    n: int,
+    sampling: str,
+    curvature: Array | None = None,
 ) -> Array:
     """N draws from some rows, for epoch t; ``curvature`` is that of all coordinates."""
     rng = np.random.default_rng((seed, t))
@@ -156,7 +174,9 @@ class Pocket(NamedTuple):
         """The pocket after another predictor with these margins."""
         right = margins.reshape(rows.shape) > 0.0  # not so of what has overflowed
         mistakes = float(rows.weighted(~right).sum())
-        best = (w, mistakes) if mistakes < self.mistakes else (self.model, self.mistakes)
+        best = (
+            (w, mistakes) if mistakes < self.mistakes else (self.model, self.mistakes)
+        )
         return Pocket(w, float(margins.min()), *best)
 
     def candidates(self) -> Iterator[Candidate]:
@@ -217,12 +237,16 @@ class Newton:
         work = m**2 / _PRODUCT + m**3 / _PIVOTING + _MORE_CALLS * _CALLS
         return m <= _MOST_ROWS and self.spent >= work
 
-    def step(self, problem: KernelMatrixAdapter, v: Vector, chosen: Array) -> tuple[Vector, Newton]:
+    def step(
+        self, problem: KernelMatrixAdapter, v: Vector, chosen: Array
+    ) -> tuple[Vector, Newton]:
         """A Newton step on some rows, with exact line search on the dual objective."""
         intervals = intervals_of(problem.rows)
         low, high = intervals.low.ravel()[chosen], intervals.high.ravel()[chosen]
         weights, H = v.coef.ravel()[chosen], problem.second_derivatives(v, chosen)
-        pull = H @ weights - problem.margins(v).ravel()[chosen]  # also of the rows left out
+        pull = (
+            H @ weights - problem.margins(v).ravel()[chosen]
+        )  # also of the rows left out
         damping, diagonal = self.damping, H.diagonal().copy()
         for _ in range(_TRIES):
             added = damping * diagonal.mean()
@@ -253,7 +277,9 @@ def working_set(problem: KernelMatrixAdapter, v: Vector) -> Array:
     return np.sort(flat[chosen])
 
 
-def pivoted(H: Array, low: Array, high: Array, pull: Array, near: Array) -> Array | None:
+def pivoted(
+    H: Array, low: Array, high: Array, pull: Array, near: Array
+) -> Array | None:
     """The b that maximises ``gain(b) + pull'b - b'Hb/2``; None if pivoting cycles.
 
     Parameters
@@ -278,7 +304,9 @@ def pivoted(H: Array, low: Array, high: Array, pull: Array, near: Array) -> Arra
             if failed:
                 return None
         score = H @ b - pull
-        to = np.where(score < low - small, 1.0, np.where(score > high + small, -1.0, 0.0))
+        to = np.where(
+            score < low - small, 1.0, np.where(score > high + small, -1.0, 0.0)
+        )
         gone = ~point & (b * side < -_INFEASIBLE * np.abs(b).max(initial=0.0))
         wanted = np.where(side == 0.0, to, np.where(gone, 0.0, side))
         changed = int(np.count_nonzero(wanted != side))
@@ -300,7 +328,9 @@ def _best_step(problem: KernelMatrixAdapter, v: Vector, d: Vector) -> float:
         """Derivative from within [0, 1]."""
         weights = v.coef + t * d.coef
         side = np.where(weights != 0.0, weights, -d.coef if t > 0.0 else d.coef)
-        gain = np.where(d.coef == 0.0, 0.0, np.where(side > 0.0, intervals.low, intervals.high))
+        gain = np.where(
+            d.coef == 0.0, 0.0, np.where(side > 0.0, intervals.low, intervals.high)
+        )
         return float((gain * d.coef).sum()) - problem.dot(d, v + t * d)
 
     first, last = slope(0.0), slope(1.0)
@@ -357,7 +387,9 @@ class DualLp(RajBach):
     def start(self, problem: KernelMatrixAdapter) -> DualLpState:
         """Begin at zero; all rows are drawn from."""
         state, rows = super().start(problem), problem.rows.flat_indices()
-        return DualLpState(**vars(state), rows=rows, found=Pocket(state.v, 0.0, state.v))
+        return DualLpState(
+            **vars(state), rows=rows, found=Pocket(state.v, 0.0, state.v)
+        )
 
     def step(self, problem: KernelMatrixAdapter, state: Any) -> DualLpState:
         """Move, and measure v each time the number of epochs has grown by a tenth."""
@@ -377,7 +409,9 @@ class DualLp(RajBach):
             state = replace(state, newton=newton, t=state.t + 1)
             if better is v:  # no progress: the acceleration continues
                 return state
-            return begin_again(problem, replace(state, rows=rows, next_measurement=state.t), better)
+            return begin_again(
+                problem, replace(state, rows=rows, next_measurement=state.t), better
+            )
         # plain steps keep alpha sparse, so that the first epoch finds a working set
         accelerated = self.accelerated and not (self.shrinking and state.t == 0)
         state = self.epoch(problem, state, state.rows, accelerated=accelerated)
@@ -392,21 +426,28 @@ class DualLp(RajBach):
     def measured(self, problem: KernelMatrixAdapter, state: DualLpState) -> DualLpState:
         """Compute all margins; choose another working set if it lacks the smallest one."""
         margins = problem.margins(state.v)
-        lowest, pocket = int(margins.argmin()), state.found.after(problem.rows, state.v, margins)
+        lowest, pocket = (
+            int(margins.argmin()),
+            state.found.after(problem.rows, state.v, margins),
+        )
         state = replace(state, found=pocket)
         if self.shrinking and (state.t == 1 or not np.isin(lowest, state.rows)):
             v = without_traces(problem, state.v)
             return begin_again(problem, replace(state, rows=working_set(problem, v)), v)
         return state
 
-    def candidates(self, problem: KernelMatrixAdapter, state: Any) -> Iterator[Candidate]:
+    def candidates(
+        self, problem: KernelMatrixAdapter, state: Any
+    ) -> Iterator[Candidate]:
         """``v``, as a dual point, and the measured predictors."""
         yield Candidate(state.v, state.v.mass)
         yield from state.found.candidates()
 
     def fallback(self, problem: KernelMatrixAdapter, progress: Progress) -> Candidate:
         """The pocket or, with sample weights, a better model of ``weighted_pocket``."""
-        return weighted_pocket(problem, super().fallback(problem, progress), progress.state.seed)
+        return weighted_pocket(
+            problem, super().fallback(problem, progress), progress.state.seed
+        )
 
 
 @with_parameters
@@ -499,7 +540,9 @@ def without_traces(problem: KernelMatrixAdapter, v: Vector) -> Vector:
     return v
 
 
-def begin_again(problem: KernelMatrixAdapter, state: DualLpState, v: Vector) -> DualLpState:
+def begin_again(
+    problem: KernelMatrixAdapter, state: DualLpState, v: Vector
+) -> DualLpState:
     """Restart the acceleration at v, recomputed from its coefficients."""
     v = problem.combine(intervals_of(problem.rows).admissible(v.coef), precise=True)
     return replace(
@@ -512,7 +555,9 @@ def begin_again(problem: KernelMatrixAdapter, state: DualLpState, v: Vector) -> 
     )
 
 
-def weighted_pocket(problem: KernelMatrixAdapter, known: Candidate, seed: int) -> Candidate:
+def weighted_pocket(
+    problem: KernelMatrixAdapter, known: Candidate, seed: int
+) -> Candidate:
     """The known model of inseparable classes or, with sample weights, a better one.
 
     Sample weights change neither a hard margin nor the sequence of a fit. So the model ignores

@@ -10,7 +10,13 @@ from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils._param_validation import StrOptions
 
 from marginsvm.certificate.bounded import Dual, Primal, dual
-from marginsvm.certificate.proof import FLOATS, Confirmed, prove_intervals, published, refuted
+from marginsvm.certificate.proof import (
+    FLOATS,
+    Confirmed,
+    prove_intervals,
+    published,
+    refuted,
+)
 from marginsvm.estimators.parameters import (
     CostParameters,
     PNormParameters,
@@ -35,7 +41,9 @@ from marginsvm.problem.rows import intervals_of
 
 # Growth of the bound on the norm after which another proof of infeasibility is attempted.
 LONGER_BOUND = 1.25
-FIRST_TRY = 20  # epochs before the first attempt, which may take longer than all of them
+FIRST_TRY = (
+    20  # epochs before the first attempt, which may take longer than all of them
+)
 MODEL_EPOCHS = 100  # epochs for the model of infeasible intervals
 # C of that model, in units of 1 / radius^2: a single row would be fitted up to a hundredth of its
 # distance, and the dual is strongly convex enough for a fast rate.
@@ -90,7 +98,9 @@ class BestFit(NamedTuple):
         With a soft margin, only the gap.
         """
         allowed = (
-            0.0 if np.isfinite(self.dual.multiple) or self.dual.ridge else fit.primal.violation
+            0.0
+            if np.isfinite(self.dual.multiple) or self.dual.ridge
+            else fit.primal.violation
         )
         P, D = float(fit.primal.objective), float(self.dual.objective(allowed))
         gap = 1.0 - float(np.sqrt(min(D / P, 1.0))) if P > 0.0 else 0.0
@@ -128,7 +138,12 @@ class IntervalAscent(DualLp):
         best = min(found.fit, *fits, key=lambda fit: (found.error(fit), fit.cost))
         found = found._replace(fit=best)
         soft, early = problem.ridge is not None, state.t < FIRST_TRY
-        tried = soft or early or found.infeasible or found.dual.objective() <= found.next_try
+        tried = (
+            soft
+            or early
+            or found.infeasible
+            or found.dual.objective() <= found.next_try
+        )
         return replace(state, found=found if tried else self._tried(problem, found))
 
     def _fit(self, problem: KernelMatrixAdapter, w: Predictor) -> Fit:
@@ -136,7 +151,9 @@ class IntervalAscent(DualLp):
         found = published(qp, predictor_of(problem, w), np.zeros(qp.k))
         if not qp.hard:
             return Fit(w, found.primal, float(found.primal.objective))
-        short = np.maximum(qp.target - qp.values(qp.examples.scores(found.w), found.f), 0.0)
+        short = np.maximum(
+            qp.target - qp.values(qp.examples.scores(found.w), found.f), 0.0
+        )
         return Fit(w, found.primal, float(short @ short))
 
     def _dual(self, problem: KernelMatrixAdapter, v: Vector) -> Dual:
@@ -149,7 +166,9 @@ class IntervalAscent(DualLp):
         alpha = refuted(qp, weights_of(qp, found.weights.coef))
         if alpha is None:
             return found._replace(next_try=LONGER_BOUND**2 * found.dual.objective())
-        weights = problem.combine(qp.coefficients(alpha).reshape(problem.rows.shape), precise=True)
+        weights = problem.combine(
+            qp.coefficients(alpha).reshape(problem.rows.shape), precise=True
+        )
         fit = min(found.fit, self._softened(problem), key=lambda fit: fit.cost)
         return found._replace(fit=fit, weights=weights, infeasible=True)
 
@@ -167,8 +186,13 @@ class IntervalAscent(DualLp):
         """The largest bound, and the predictor of the least error."""
         fit, found = state.found.fit, state.found
         error = found.error(fit) if found.zero > 0.0 else 0.0
-        least = np.inf if found.infeasible else float(np.sqrt(2.0 * found.dual.objective()))
-        norm, violation = float(np.sqrt(2.0 * fit.primal.objective)), float(fit.primal.violation)
+        least = (
+            np.inf if found.infeasible else float(np.sqrt(2.0 * found.dual.objective()))
+        )
+        norm, violation = (
+            float(np.sqrt(2.0 * fit.primal.objective)),
+            float(fit.primal.violation),
+        )
         return {
             "lower": 1.0 / norm if norm > 0.0 else np.inf,
             "upper": 1.0 / least if least > 0.0 else np.inf,
@@ -188,7 +212,12 @@ class IntervalAscent(DualLp):
 
 @with_parameters
 class DualLpRegressor(
-    TubeParameters, RandomParameters, PNormParameters, CostParameters, RegressorState, BaseEstimator
+    TubeParameters,
+    RandomParameters,
+    PNormParameters,
+    CostParameters,
+    RegressorState,
+    BaseEstimator,
 ):
     r"""Least :math:`\ell_p`-norm predictor within a tube, by accelerated dual coordinate ascent.
 
@@ -276,7 +305,9 @@ class DualLpRegressor(
 
     epsilon: float = 0.0
     accelerated: bool = parameter("boolean", default=True)
-    sampling: str = parameter(StrOptions({"permutation", "uniform"}), default="permutation")
+    sampling: str = parameter(
+        StrOptions({"permutation", "uniform"}), default="permutation"
+    )
     restart: bool = parameter("boolean", default=True)
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -321,4 +352,8 @@ class DualLpRegressor(
     def _advice(
         self, algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress
     ) -> str:
-        return "Increase max_iter." if self.feasible_ is None else "C < inf gives a soft tube."
+        return (
+            "Increase max_iter."
+            if self.feasible_ is None
+            else "C < inf gives a soft tube."
+        )

@@ -109,7 +109,9 @@ class Momentum(Algorithm):
             mass = weights.gradient_mass
         return q.vector if mass == weights.mass else q.vector * (mass / weights.mass)
 
-    def candidates(self, problem: KernelMatrixAdapter, state: MomentumState) -> Iterator[Candidate]:
+    def candidates(
+        self, problem: KernelMatrixAdapter, state: MomentumState
+    ) -> Iterator[Candidate]:
         """The predictor before the last round, for a lower bound; w and g, for upper bounds."""
         assert state.measured is not None
         yield state.measured
@@ -175,7 +177,9 @@ class MomentumMarginClassifier(
     )
     step: Schedule = parameter(*STEP, default="constant")
     momentum: Schedule | None = parameter(*MOMENTUM, default="nesterov")
-    gradient: str = parameter(StrOptions({"normalized", "theory", "plain"}), default="normalized")
+    gradient: str = parameter(
+        StrOptions({"normalized", "theory", "plain"}), default="normalized"
+    )
     norm: Schedule | None = parameter(
         StrOptions(set(NORMS)),
         Interval(Real, 0.0, None, closed="neither"),

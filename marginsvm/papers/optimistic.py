@@ -65,7 +65,9 @@ class OptimisticPlay(Algorithm):
         zeros = problem.zeros()
         return OptimisticState(0, problem.respond(zeros).vector, zeros, zeros)
 
-    def step(self, problem: KernelMatrixAdapter, state: OptimisticState) -> OptimisticState:
+    def step(
+        self, problem: KernelMatrixAdapter, state: OptimisticState
+    ) -> OptimisticState:
         """Line 5 in the form of Appendix A.1, lines 6 to 8 summed over the rounds, and line 9."""
         w = state.total + state.last
         W = problem.add_predictors(state.W, w)

@@ -24,9 +24,21 @@ from marginsvm.estimators.parameters import (
     with_parameters,
 )
 from marginsvm.estimators.results import Fitted
-from marginsvm.fit import NEGLIGIBLE, Algorithm, Candidate, Progress, Requirements, Stopping
+from marginsvm.fit import (
+    NEGLIGIBLE,
+    Algorithm,
+    Candidate,
+    Progress,
+    Requirements,
+    Stopping,
+)
 from marginsvm.papers.dual_lp import Pocket, draw, draw_seed, weighted_pocket
-from marginsvm.problem.adapter import BestResponse, KernelMatrixAdapter, Predictor, Vector
+from marginsvm.problem.adapter import (
+    BestResponse,
+    KernelMatrixAdapter,
+    Predictor,
+    Vector,
+)
 from marginsvm.problem.responses import Weights, WorstRow, worst_row
 from marginsvm.problem.rows import Rows
 
@@ -69,7 +81,9 @@ class Perceptron(Algorithm):
         w = problem.zeros()
         return PerceptronState(0, w, w, self.respond(problem, w, None))
 
-    def step(self, problem: KernelMatrixAdapter, state: PerceptronState) -> PerceptronState:
+    def step(
+        self, problem: KernelMatrixAdapter, state: PerceptronState
+    ) -> PerceptronState:
         """Add the row on which ``w`` has its smallest margin."""
         t = state.t + 1
         w = state.w + (1.0 / np.sqrt(t) if self.projected else 1.0) * state.p.vector
@@ -96,7 +110,9 @@ STEPS = {"constant": Perceptron(), "cotter": Perceptron(projected=True)}
 
 
 @with_parameters
-class BatchPerceptron(CommonParameters, KernelParameters, DualStateMixin, BaseEstimator):
+class BatchPerceptron(
+    CommonParameters, KernelParameters, DualStateMixin, BaseEstimator
+):
     r"""Batch perceptron: supergradient ascent on the smallest margin.
 
     Every round adds the row of smallest margin. If the classes are not separable, the predictors do
@@ -235,14 +251,18 @@ class VonNeumann(Algorithm):
         p = problem.respond(problem.zeros()).vector
         return VonNeumannState(p, p, problem.respond(p, response=worst_row))
 
-    def step(self, problem: KernelMatrixAdapter, state: VonNeumannState) -> VonNeumannState:
+    def step(
+        self, problem: KernelMatrixAdapter, state: VonNeumannState
+    ) -> VonNeumannState:
         """Move towards the row of smallest margin, with exact line search."""
         p, row = state.p, state.worst.vector
         away = p - row
         length = problem.dot(away, away)
         theta = min(max(problem.dot(p, away) / length, 0.0), 1.0) if length > 0 else 0.0
         p = (1.0 - theta) * p + theta * row
-        return VonNeumannState(p, state.total + p, problem.respond(p, response=worst_row))
+        return VonNeumannState(
+            p, state.total + p, problem.respond(p, response=worst_row)
+        )
 
     def candidates(
         self, problem: KernelMatrixAdapter, state: VonNeumannState
@@ -253,7 +273,9 @@ class VonNeumann(Algorithm):
 
 
 @with_parameters
-class VonNeumannClassifier(NormalizeParameters, KernelParameters, DualStateMixin, BaseEstimator):
+class VonNeumannClassifier(
+    NormalizeParameters, KernelParameters, DualStateMixin, BaseEstimator
+):
     r"""Normalized von Neumann algorithm (NVN): Frank-Wolfe towards the point nearest to 0.
 
     Every round moves the point p of the convex hull of the rows towards the row of smallest margin,
@@ -353,7 +375,9 @@ class NextMistake:
             partner = np.argmin(np.where(rows.expand(groups.T) == own, margins, np.inf))
             q.flat[row] = q.flat[partner] = 0.5
         smallest = rows.min_margin(low)
-        return Mistake(q, 1.0, smallest, rows.best_offsets(low), -smallest, 1.0, visited=row)
+        return Mistake(
+            q, 1.0, smallest, rows.best_offsets(low), -smallest, 1.0, visited=row
+        )
 
 
 @with_parameters
@@ -480,7 +504,9 @@ class OnlineLp(Algorithm):
         model = self._epoch(problem, order, u, total)
         pocket = state.pocket.after(rows, model, problem.margins(model))
         origin = u if t & (t - 1) == 0 else state.origin
-        return OnlineState(t + 1, state.seed, u, total, origin, u - state.origin, pocket)
+        return OnlineState(
+            t + 1, state.seed, u, total, origin, u - state.origin, pocket
+        )
 
     def _epoch(
         self, problem: KernelMatrixAdapter, order: Array, u: Vector, total: Array
@@ -488,11 +514,15 @@ class OnlineLp(Algorithm):
         """Pass over the rows in ``order``, changing u and total in place; return the model."""
         from marginsvm.papers import coordinates
 
-        rule = coordinates.PERCEPTRON if self.rule == "perceptron" else coordinates.DESCENT
+        rule = (
+            coordinates.PERCEPTRON if self.rule == "perceptron" else coordinates.DESCENT
+        )
         coordinates.ascend(problem, order, u, rule, total if self.average else None)
         return problem.mirrored(total) if self.average else u
 
-    def candidates(self, problem: KernelMatrixAdapter, state: OnlineState) -> Iterator[Candidate]:
+    def candidates(
+        self, problem: KernelMatrixAdapter, state: OnlineState
+    ) -> Iterator[Candidate]:
         """The measured predictors, and the recently added rows, as a dual point."""
         yield from state.pocket.candidates()
         if state.late.mass > LATELY * state.u.mass:  # else it is the rounding of u
@@ -500,7 +530,9 @@ class OnlineLp(Algorithm):
 
     def fallback(self, problem: KernelMatrixAdapter, progress: Progress) -> Candidate:
         """The model with the least misclassified weight."""
-        return weighted_pocket(problem, super().fallback(problem, progress), progress.state.seed)
+        return weighted_pocket(
+            problem, super().fallback(problem, progress), progress.state.seed
+        )
 
 
 @with_parameters
@@ -543,7 +575,9 @@ class LpPerceptron(RandomParameters, LpParameters, DualStateMixin, BaseEstimator
 
 
 @with_parameters
-class PrimalMirrorDescent(RandomParameters, LpParameters, DualStateMixin, BaseEstimator):
+class PrimalMirrorDescent(
+    RandomParameters, LpParameters, DualStateMixin, BaseEstimator
+):
     r"""Stochastic mirror descent on the squared hinge loss, with the step of Theorem 1.
 
     Parameters

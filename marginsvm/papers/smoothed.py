@@ -28,7 +28,11 @@ from marginsvm.problem.responses import Euclidean
 
 @with_parameters
 class SmoothedKernelPerceptron(
-    NormalizeParameters, ShareParameters, KernelParameters, DualStateMixin, BaseEstimator
+    NormalizeParameters,
+    ShareParameters,
+    KernelParameters,
+    DualStateMixin,
+    BaseEstimator,
 ):
     r"""Smoothed normalized kernel perceptron (SNKP): sqrt(log n) / rho rounds to a separator.
 
@@ -118,9 +122,13 @@ class IteratedSmoothed(Algorithm):
     def start(self, problem: KernelMatrixAdapter) -> IteratedState:
         """Begin at the uniform distribution, after a search for equal examples."""
         q, nothing = problem.respond(problem.zeros()).vector, problem.zeros()
-        return IteratedState(0, q, *self._inner(problem, q), nothing, contradiction(problem))
+        return IteratedState(
+            0, q, *self._inner(problem, q), nothing, contradiction(problem)
+        )
 
-    def _inner(self, problem: KernelMatrixAdapter, q: Vector) -> tuple[float, AcceleratedState]:
+    def _inner(
+        self, problem: KernelMatrixAdapter, q: Vector
+    ) -> tuple[float, AcceleratedState]:
         """``delta``, and ``alpha_0`` and ``p_0`` of SNKPVN(q, delta)."""
         zeros = problem.zeros()
         start = AcceleratedState(0, q, zeros, zeros)
@@ -132,10 +140,14 @@ class IteratedSmoothed(Algorithm):
         if problem.norm(p) < state.delta:
             delta, inner = self._inner(problem, p)
             hinge = state.hinge + state.inner.W
-            state = IteratedState(state.t + 1, p, delta, inner, hinge, state.contradiction)
+            state = IteratedState(
+                state.t + 1, p, delta, inner, hinge, state.contradiction
+            )
         return replace(state, inner=about(state.q).step(problem, state.inner))
 
-    def candidates(self, problem: KernelMatrixAdapter, state: IteratedState) -> Iterator[Candidate]:
+    def candidates(
+        self, problem: KernelMatrixAdapter, state: IteratedState
+    ) -> Iterator[Candidate]:
         """The inner round's primal and dual points, and the certificate found beforehand."""
         inner = state.inner
         assert inner.measured is not None
@@ -151,7 +163,9 @@ def about(q: Vector) -> AcceleratedPlay:
 
 
 @with_parameters
-class PerceptronVonNeumann(NormalizeParameters, KernelParameters, DualStateMixin, BaseEstimator):
+class PerceptronVonNeumann(
+    NormalizeParameters, KernelParameters, DualStateMixin, BaseEstimator
+):
     r"""Iterated smoothed perceptron-von Neumann method (ISNKPVN): a separator or a proof of none.
 
     It ends with a separator (``separable_`` True), or with a distribution q for which the classes
@@ -197,8 +211,12 @@ class PerceptronVonNeumann(NormalizeParameters, KernelParameters, DualStateMixin
     """
 
     stopping: str = "separation"
-    gamma_outer: float = parameter(Interval(Real, 1.0, None, closed="neither"), default=16.0)
-    epsilon: float = parameter(Interval(Real, 0.0, None, closed="neither"), default=1e-6)
+    gamma_outer: float = parameter(
+        Interval(Real, 1.0, None, closed="neither"), default=16.0
+    )
+    epsilon: float = parameter(
+        Interval(Real, 0.0, None, closed="neither"), default=1e-6
+    )
 
     def _algorithm(self) -> IteratedSmoothed:
         return IteratedSmoothed(self.gamma_outer)

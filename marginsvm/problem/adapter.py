@@ -18,8 +18,19 @@ from marginsvm._typing import Array
 from marginsvm.problem.design import Design, mean_of
 from marginsvm.problem.kernels import CACHE_SIZE, ColumnCache, Gram
 from marginsvm.problem.matrix import FLOAT32, FLOAT64, Dense, as_matrix, support_of
-from marginsvm.problem.quadratic_program import QuadraticProgram, classification, regression
-from marginsvm.problem.responses import Response, Softmax, Weights, below, reads_once, softmax
+from marginsvm.problem.quadratic_program import (
+    QuadraticProgram,
+    classification,
+    regression,
+)
+from marginsvm.problem.responses import (
+    Response,
+    Softmax,
+    Weights,
+    below,
+    reads_once,
+    softmax,
+)
 from marginsvm.problem.rows import OutputRows, Rows, share_caps
 
 # Sizes (units of x) whose squares neither overflow nor vanish; and those of float32.
@@ -33,9 +44,15 @@ LARGE, LARGEST_SUMS = 2**22, 2**17
 # A squared norm |A'alpha|^2 below minus this, relative to sum(alpha)^2 and the largest kernel
 # value, is not due to rounding, even of float32: the kernel has negative eigenvalues.
 NEGATIVE = 1e-5
-LARGEST_COST = 1e100  # of slack (in radii): squares of sums of such weights still are numbers
-EXAMINED = 500  # examples whose kernel matrix is searched for negative eigenvalues: 0.1 s
-ROUNDINGS = 16  # of a kernel value; an eigenvalue of n examples may be off by n times as much
+LARGEST_COST = (
+    1e100  # of slack (in radii): squares of sums of such weights still are numbers
+)
+EXAMINED = (
+    500  # examples whose kernel matrix is searched for negative eigenvalues: 0.1 s
+)
+ROUNDINGS = (
+    16  # of a kernel value; an eigenvalue of n examples may be off by n times as much
+)
 DENSE, SPARSE, GRAM = 0, 1, 2
 
 AnyPredictor = TypeVar("AnyPredictor", bound="Predictor")
@@ -66,7 +83,9 @@ class Predictor:
     Predictor(image=array([0.5, 0.5]), coef=array([0., 0.]))
     """
 
-    __array_ufunc__ = None  # NumPy leaves the product of a number and a predictor to __rmul__
+    __array_ufunc__ = (
+        None  # NumPy leaves the product of a number and a predictor to __rmul__
+    )
 
     image: Array
     coef: Array
@@ -91,11 +110,16 @@ class Predictor:
 
     def has_shape_of(self, other: Predictor) -> bool:
         """Whether the two may be added."""
-        return self.image.shape == other.image.shape and self.coef.shape == other.coef.shape
+        return (
+            self.image.shape == other.image.shape
+            and self.coef.shape == other.coef.shape
+        )
 
     def largest_entry(self) -> float:
         """Largest absolute value in both parts."""
-        return max(float(np.abs(part).max(initial=0.0)) for part in (self.image, self.coef))
+        return max(
+            float(np.abs(part).max(initial=0.0)) for part in (self.image, self.coef)
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -332,7 +356,11 @@ class KernelMatrixAdapter(ABC):
             longest = float((squared + 0.5 / (C * np.minimum(weights, 1.0))).max())
         short = longest < LARGEST_NORM**-2
         if short:  # unless all rows are zero
-            entry = longest**0.5 if examples.d is None else unit + float(examples.spread.max())
+            entry = (
+                longest**0.5
+                if examples.d is None
+                else unit + float(examples.spread.max())
+            )
             short = 0.0 < entry < 1 / LARGEST_NORM
         if short or not longest < LARGEST_NORM**2:
             raise ValueError(
@@ -451,7 +479,11 @@ class KernelMatrixAdapter(ABC):
     def dot(self, w: Predictor, u: Predictor) -> float:
         """Inner product, ridge included (for p != 2: of ``w`` with the mirror image of ``u``)."""
         product = self.inner(w, u)
-        return product if self.ridge is None else product + inner(self.ridge * w.coef, u.coef)
+        return (
+            product
+            if self.ridge is None
+            else product + inner(self.ridge * w.coef, u.coef)
+        )
 
     def norm(self, w: Predictor) -> float:
         """Norm of a vector (the dual of the norm of predictors), ridge included."""
@@ -468,7 +500,9 @@ class KernelMatrixAdapter(ABC):
         else:  # rows of many classes share their examples
             few, at = np.unique(examples, return_inverse=True)
             same = other_examples is examples
-            rest, there = (few, at) if same else np.unique(other_examples, return_inverse=True)
+            rest, there = (
+                (few, at) if same else np.unique(other_examples, return_inverse=True)
+            )
             G = self.examples.gram(few, rest)[at[:, None], there]
         G *= signs @ other_signs.T
         if self.ridge is not None:
@@ -492,7 +526,9 @@ class KernelMatrixAdapter(ABC):
             margins += self.ridge * w.coef
         return margins
 
-    def respond(self, w: Predictor, mu: float = 1.0, response: Response = softmax) -> BestResponse:
+    def respond(
+        self, w: Predictor, mu: float = 1.0, response: Response = softmax
+    ) -> BestResponse:
         """Best response to the predictor ``w``, by one pass."""
         response = response if self.upper is None else below(response, self.upper)
         weights = response.respond(self.rows, self.margins(w), mu)
@@ -523,7 +559,12 @@ class KernelMatrixAdapter(ABC):
     def _copied(self) -> Self:
         """A copy without cached values that depend on C; those of the examples stay."""
         other = copy(self)
-        other.upper, other.nu, other.loss, other.models = None, None, "squared_hinge", {}
+        other.upper, other.nu, other.loss, other.models = (
+            None,
+            None,
+            "squared_hinge",
+            {},
+        )
         vars(other).pop("_layout", None)
         return other
 
@@ -542,7 +583,9 @@ class KernelMatrixAdapter(ABC):
         other.ridge, other.nu, other.upper = None, nu, share_caps(self.rows, nu)
         return other
 
-    def with_hinge_loss(self, nu: float | None = None, units: float | Array = 1.0) -> Self:
+    def with_hinge_loss(
+        self, nu: float | None = None, units: float | Array = 1.0
+    ) -> Self:
         """The problem with the hinge loss (intervals: the epsilon-insensitive loss).
 
         Parameters
@@ -562,7 +605,12 @@ class KernelMatrixAdapter(ABC):
                 f"'hinge' computes with {LARGEST_COST:g} at most: scale X, or choose a smaller C"
             )
         other = self._copied()
-        other.ridge, other.loss, other.nu, other.costs = None, "hinge", nu, self.C / units
+        other.ridge, other.loss, other.nu, other.costs = (
+            None,
+            "hinge",
+            nu,
+            self.C / units,
+        )
         return other
 
     def flaw(self) -> str:
@@ -619,7 +667,11 @@ class LinearAdapter(KernelMatrixAdapter):
             squared = norm.squared_with_entry(squared, constant)
             unit = 0.0 if mean is None else float(np.sqrt(mean @ mean))
         super().__init__(design, rows, C, norm, squared, unit)
-        if X.dtype == FLOAT32 and X.factor is None and self.radius * LARGEST_FLOAT32 < 1.0:
+        if (
+            X.dtype == FLOAT32
+            and X.factor is None
+            and self.radius * LARGEST_FLOAT32 < 1.0
+        ):
             raise ValueError(
                 f"the longest example has the norm {self.radius:.3g}, by which numbers of float32 "
                 "cannot be divided: scale X, or pass it as float64"
@@ -641,12 +693,16 @@ class LinearAdapter(KernelMatrixAdapter):
 
     def _scores(self, image: Array, precise: bool) -> Array:
         self.work.passes += 1.0
-        return self.design.scores(self.norm_of_predictors.mirror(image), precise=precise)
+        return self.design.scores(
+            self.norm_of_predictors.mirror(image), precise=precise
+        )
 
     def inner(self, w: Predictor, u: Predictor) -> float:
         return self.design.inner(w.image, self.norm_of_predictors.mirror(u.image))
 
-    def respond(self, w: Predictor, mu: float = 1.0, response: Response = softmax) -> BestResponse:
+    def respond(
+        self, w: Predictor, mu: float = 1.0, response: Response = softmax
+    ) -> BestResponse:
         rows, design, passes = self.rows, self.design, self.work.passes
         near, once = design.near, not design.X.in_memory
         if isinstance(near, Dense) and near.size >= LARGE and reads_once(near, rows):
@@ -655,16 +711,22 @@ class LinearAdapter(KernelMatrixAdapter):
         if not (once and self.upper is None and isinstance(response, Softmax)):
             best = super().respond(w, mu, response)
         else:  # blocks are read once for scores and products
-            coef, shift = design.for_products(self.norm_of_predictors.mirror(w.image), False)
+            coef, shift = design.for_products(
+                self.norm_of_predictors.mirror(w.image), False
+            )
             found = near.each(
-                lambda X, some, ridge: response.of_block(X, some, ridge, coef, shift, mu),
+                lambda X, some, ridge: response.of_block(
+                    X, some, ridge, coef, shift, mu
+                ),
                 rows,
                 None if self.ridge is None else self.ridge * w.coef,
                 join=lambda found: [response.of_blocks(found)],
             )
             weights, image = response.of_all(rows, response.of_blocks(found), mu)
             total = 0.0 if rows.balanced else rows.adjoint(weights.q).sum(axis=0)
-            best = BestResponse(Vector(design.completed(image, total), weights.q), weights)
+            best = BestResponse(
+                Vector(design.completed(image, total), weights.q), weights
+            )
         self.work.passes = passes + 1.0
         return best
 
@@ -783,12 +845,19 @@ class GramAdapter(KernelMatrixAdapter):
                 "use kernel='linear', or p=2"
             )
         self.work = Work()
-        how = {"cache_size": cache_size, "dtype": dtype, "scale": scale, "count": self.work.count}
+        how = {
+            "cache_size": cache_size,
+            "dtype": dtype,
+            "scale": scale,
+            "count": self.work.count,
+        }
         gram = Gram(kernel, X, constant, **how)
         constant = gram.constant
         if kernel is not None and (plan is not None or not whole):
             size, batch = plan or (0.25 * cache_size, 32)  # the solver takes the rest
-            size -= getattr(X, "extra_bytes", 0) / 2**20  # of a kernel that prepared its examples
+            size -= (
+                getattr(X, "extra_bytes", 0) / 2**20
+            )  # of a kernel that prepared its examples
             order = None if plan is None else rows.by_class[0]
             gram.keep_columns(size, batch, rows.n_classes, order)
         highest = float(np.sqrt(np.abs(gram.diagonal).max() + constant**2))
@@ -822,7 +891,10 @@ class GramAdapter(KernelMatrixAdapter):
         return float(np.vdot(self.rows.adjoint(w.coef), u.image))
 
     def norm(self, w: Predictor) -> float:
-        squared, mass = self.dot(w, w), np.float64(np.abs(w.coef).sum())  # its square may overflow
+        squared, mass = (
+            self.dot(w, w),
+            np.float64(np.abs(w.coef).sum()),
+        )  # its square may overflow
         gram = self.examples
         rounding = (gram.rounding + gram.n * UNIT) * float(gram.squared_norms.max())
         error = NEGATIVE * max(1.0, float(self.lengths.max())) + rounding
@@ -832,7 +904,9 @@ class GramAdapter(KernelMatrixAdapter):
 
     def predictor(self, w: Predictor, offsets: Array) -> tuple[Array, Array]:
         V = self.rows.adjoint(w.coef) / self.radius**2
-        intercept = self.rows.score_offsets(offsets) + self.examples.constant**2 * V.sum(axis=0)
+        intercept = self.rows.score_offsets(
+            offsets
+        ) + self.examples.constant**2 * V.sum(axis=0)
         return V.T, np.asarray(intercept)
 
     def assemble(self, F: Array, q: Array) -> Vector:
@@ -878,9 +952,13 @@ class GramAdapter(KernelMatrixAdapter):
         """
         n, gram = self.rows.n_examples, self.examples
         some = np.unique(np.linspace(0, n - 1, min(n, EXAMINED)).astype(int))
-        K = gram.values(some, some).astype(FLOAT64, copy=False)  # of a given matrix, a copy
+        K = gram.values(some, some).astype(
+            FLOAT64, copy=False
+        )  # of a given matrix, a copy
         K += gram.constant**2
-        rounding = ROUNDINGS * len(some) * float(np.finfo(gram.dtype).eps * np.abs(K).max())
+        rounding = (
+            ROUNDINGS * len(some) * float(np.finfo(gram.dtype).eps * np.abs(K).max())
+        )
         if centred:
             K -= K.mean(axis=0)
             K -= K.mean(axis=1)[:, None]
@@ -896,7 +974,9 @@ class GramAdapter(KernelMatrixAdapter):
         )
         free = self.rows.balanced or self.examples.constant
         helps = not free and self._is_definite(centred=True)
-        return text + (", or set fit_intercept=True, which helps here." if helps else ".")
+        return text + (
+            ", or set fit_intercept=True, which helps here." if helps else "."
+        )
 
     def margin_error(self, w: Predictor) -> float:
         gram = self.examples
@@ -930,7 +1010,9 @@ def programs_of(problem: KernelMatrixAdapter) -> list[QuadraticProgram]:
             low, high = (end.reshape(rows.n_examples, -1).T for end in (low, high))
             costs = np.broadcast_to(problem.costs, len(low))
             outputs = zip(low, high, costs.astype(float).tolist(), strict=True)
-        found = [regression(problem.examples, a, b, C=C, **given) for a, b, C in outputs]
+        found = [
+            regression(problem.examples, a, b, C=C, **given) for a, b, C in outputs
+        ]
     problem.models["programs"] = found
     return found
 

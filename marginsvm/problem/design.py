@@ -193,7 +193,9 @@ class Design:
         if self.constant:
             return self._with_constant(w, b * (self.radius / self.constant)), 0.0 * b
         centre = np.zeros(0) if self.centre is None else self.centre
-        moved = zip(coef[:, : len(centre)], b.tolist(), (0.0 * b - origin).tolist(), strict=True)
+        moved = zip(
+            coef[:, : len(centre)], b.tolist(), (0.0 * b - origin).tolist(), strict=True
+        )
         return w, np.array([exact_inner(c, centre, *added) for c, *added in moved])
 
     def given(self, index: Array) -> tuple[Any, Array, bool]:
@@ -201,7 +203,11 @@ class Design:
         predictors have an intercept besides these features.
         """
         if self.X.factor is None:
-            return on_host(self.X[index].array), np.ones(len(index)), self.constant != 0.0
+            return (
+                on_host(self.X[index].array),
+                np.ones(len(index)),
+                self.constant != 0.0,
+            )
         factor = self.X.factor[index]
         given = on_host(self.X.given[index].array)
         return given, np.where(factor > 0.0, factor, 1.0), self.X.constant != 0.0
@@ -209,7 +215,9 @@ class Design:
     def _unscaled(self, w: Array, mean: Array | None) -> tuple[Array, Any]:
         coef = w[..., : self.X.shape[1]] / self.radius
         shift = 0.0 if mean is None else coef @ mean
-        return coef, shift - w[..., -1] * (self.constant / self.radius) if self.constant else shift
+        return coef, shift - w[..., -1] * (
+            self.constant / self.radius
+        ) if self.constant else shift
 
     def for_products(self, w: Array, precise: bool) -> tuple[Array, Any]:
         """The factor of ``near`` in products, and the offset subtracted from these."""
@@ -222,7 +230,9 @@ class Design:
         Without ``precise``, they are computed in the precision of the examples.
         """
         (coef, shift), chain = self.for_products(w, precise), LONG * precise
-        F = self.near.each(lambda X: np.subtract(X.times(coef, chain), shift, dtype=FLOAT64))
+        F = self.near.each(
+            lambda X: np.subtract(X.times(coef, chain), shift, dtype=FLOAT64)
+        )
         return F[0] if len(F) == 1 else np.concatenate(F)
 
     def combine(self, V: Array, *, precise: bool = True) -> Array:
@@ -235,7 +245,9 @@ class Design:
             w = self.near[few].adjoint(V[few].astype(FLOAT64, copy=False), CHAIN)
         else:
             W, chain = V, CHAIN
-            if not precise:  # negligible coefficients may be subnormal, five times as slow
+            if (
+                not precise
+            ):  # negligible coefficients may be subnormal, five times as slow
                 W, chain, size = V.astype(self.near.dtype), 0, np.abs(V)
                 W[size < np.finfo(W.dtype).eps ** 2 * size.max()] = 0.0
             w = summed(self.near.each(lambda block, V: block.adjoint(V, chain), W))
@@ -255,7 +267,11 @@ class Design:
         stored = np.all([X[part].stored() for part in parts], axis=0)
         centre = np.zeros(X.shape[1]) if self.centre is None else self.centre
         early = np.where(stored, centre, 0.0)
-        late, total, mass = centre - early, V.sum(axis=0), abs(V).sum(axis=0).astype(FLOAT64)
+        late, total, mass = (
+            centre - early,
+            V.sum(axis=0),
+            abs(V).sum(axis=0).astype(FLOAT64),
+        )
         w, size = -np.multiply.outer(total, late), np.multiply.outer(mass, abs(late))
         for part in parts:
             W, x = V[part], X[part].array.astype(Extended)
@@ -312,7 +328,9 @@ class Design:
         """``|V|' |A|``: sums of the absolute values of the terms of ``combine``."""
         V = np.abs(V)
         few, total = np.flatnonzero(V.any(axis=1)), V.sum(axis=0)
-        near, V = (self.near, V) if 20 * len(few) >= len(V) else (self.near[few], V[few])
+        near, V = (
+            (self.near, V) if 20 * len(few) >= len(V) else (self.near[few], V[few])
+        )
         w = summed(near.each(lambda block, V: block.absolute().adjoint(V, CHAIN), V))
         if self.late is not None:
             w = w + np.multiply.outer(total, np.abs(self.late))
@@ -342,7 +360,9 @@ class Design:
     def spread(self) -> Array:
         """Largest absolute value of each coordinate; the first call makes a pass."""
         ends = zip(*self.X.each(lambda block: block.ends()), strict=True)
-        low, high = (f.reduce(end) for f, end in zip((np.minimum, np.maximum), ends, strict=True))
+        low, high = (
+            f.reduce(end) for f, end in zip((np.minimum, np.maximum), ends, strict=True)
+        )
         centre = 0.0 if self.centre is None else self.centre
         spread = np.maximum(np.abs(high - centre), np.abs(low - centre))
         return self._with_constant(spread, abs(self.constant)) / self.radius
@@ -355,7 +375,11 @@ class Design:
 
     def each_rows(self, work: Callable[..., T], *local: Any) -> list[T]:
         """``work(rows, *parts)`` for the rows of blocks of examples, by one pass."""
-        of = self.late, self.constant, self.radius  # a Design is not sent to other machines
+        of = (
+            self.late,
+            self.constant,
+            self.radius,
+        )  # a Design is not sent to other machines
         return self.near.each(lambda X, *parts: work(rows_of(X, *of), *parts), *local)
 
     def written_out(self, index: Array) -> Array:
@@ -372,7 +396,9 @@ class Design:
         for some in X.spans():
             out[some] = Y.times(np.asarray(X[some].written_out().T, order="C")).T
         if self.late is not None:
-            out -= X.times(self.late)[:, None] + Y.times(self.late) - self.late @ self.late
+            out -= (
+                X.times(self.late)[:, None] + Y.times(self.late) - self.late @ self.late
+            )
         out += self.constant**2
         out /= self.radius**2
         return out
@@ -381,7 +407,9 @@ class Design:
         """Inner products of some examples with all, of shape (len(index), n)."""
         coef, shift = self._unscaled(self.written_out(index), self.late)
         right = np.asarray(coef.T, order="C")
-        return np.concatenate(self.near.each(lambda X: (X.times(right) - shift).T), axis=1)
+        return np.concatenate(
+            self.near.each(lambda X: (X.times(right) - shift).T), axis=1
+        )
 
     def second_moments(self, weight: Array) -> Array:
         """``sum weight (x, 1)(x, 1)'`` over the examples; weights may be negative."""
@@ -389,7 +417,9 @@ class Design:
         if self.X.in_memory and 2 * some.size <= weight.size:
             H = self.near[some].second_moments(weight[some], late)
         else:
-            H = summed(self.near.each(lambda block, v: block.second_moments(v, late), weight))
+            H = summed(
+                self.near.each(lambda block, v: block.second_moments(v, late), weight)
+            )
         H[-1, :-1] /= self.radius
         H[:-1, -1] = H[-1, :-1]
         H[:-1, :-1] /= self.radius**2

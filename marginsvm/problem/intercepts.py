@@ -32,7 +32,9 @@ T = TypeVar("T", bound=Any)
 
 CYCLE_ROUNDING = 2.0**-49  # of a cycle's mean, relative to the largest cost
 EPS = 2.0**-52
-MORE_ROUNDS = 50  # of Howard's algorithm, besides one for each class; 700 classes take ten
+MORE_ROUNDS = (
+    50  # of Howard's algorithm, besides one for each class; 700 classes take ten
+)
 # Tolerance of the imbalance, relative to the sum of the table; rounding errors of a logarithm of an
 # entry; and a regularisation for classes without alpha.
 BALANCED, LOGARITHM_UNITS, RIDGE = 1e-13, 8.0, 1e-14
@@ -111,7 +113,9 @@ def _cheapest(cost: Array, chosen: Array) -> tuple[float, list[int]]:
     return means[least], cycles[least]
 
 
-def _distances_to(root: int, cost: Array, mean: float, chosen: Array) -> tuple[Array, Array, int]:
+def _distances_to(
+    root: int, cost: Array, mean: float, chosen: Array
+) -> tuple[Array, Array, int]:
     """A policy in which all edges lead to the root, distances to the root, and the longest path.
 
     Edges that do not lead to the root are replaced. The length of an edge is its cost less the
@@ -182,7 +186,9 @@ def balancing_offsets(table: Array, start: Array | None = None) -> Array:
         d = step.max() - step.min()
         beta = beta + step * (np.log1p(d) / d if d > 0.5 else 1.0)
     else:
-        if np.abs(out - into).sum() > 1e-6 * whole:  # alpha in one direction: none balance it
+        if (
+            np.abs(out - into).sum() > 1e-6 * whole
+        ):  # alpha in one direction: none balance it
             beta = first
     return beta - beta.mean() if start is None else beta
 

@@ -76,7 +76,9 @@ class Kernel:
     def power(self) -> int:
         """Degree of a polynomial kernel computed by products; 0: another kernel."""
         whole = float(self.degree).is_integer() and 0 < self.degree <= LARGEST_POWER
-        return int(self.degree) if self.metric in ("poly", "polynomial") and whole else 0
+        return (
+            int(self.degree) if self.metric in ("poly", "polynomial") and whole else 0
+        )
 
     @property
     def of_products(self) -> bool:
@@ -119,7 +121,9 @@ class Kernel:
                         f"but it gave one of shape {K.shape}"
                     )
                 # products with an integer matrix would be rounded to integers
-                return self.checked(K.astype(np.result_type(K.dtype, FLOAT32), copy=False))
+                return self.checked(
+                    K.astype(np.result_type(K.dtype, FLOAT32), copy=False)
+                )
             named = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
             named |= {"filter_params": True} | self.params
             X, Y = (canonical(on_host(Z)).astype(FLOAT64, copy=False) for Z in (X, Y))
@@ -141,7 +145,10 @@ def variance_of(X: Matrix, weights: Array | None) -> float:
     n, d = X.shape
     share = np.ones(n) if weights is None else weights
     share = share / (share.sum() * d)
-    centre, zeros = np.float64(0.0), d - np.diff(X.array.indptr) if X.sparse else np.zeros(n)
+    centre, zeros = (
+        np.float64(0.0),
+        d - np.diff(X.array.indptr) if X.sparse else np.zeros(n),
+    )
     for _ in range(2):  # the second pass corrects rounding
         sums = X.about(np.full(d, centre)).times(np.ones(d))
         centre += share @ (sums - zeros * centre)
@@ -166,7 +173,9 @@ def kernel_on(spec: Any, X: Any, weights: Array | None) -> Kernel:
         return kernel_with(spec, spec.gamma)
     if spec.gamma == "auto":
         return kernel_with(spec, 1.0 / X.shape[1])
-    with np.errstate(over="ignore", invalid="ignore"):  # a kernel that is not finite is refused
+    with np.errstate(
+        over="ignore", invalid="ignore"
+    ):  # a kernel that is not finite is refused
         variance = variance_of(as_matrix(X), weights)
     return kernel_with(spec, 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0)
 
@@ -210,14 +219,18 @@ class Products:
         self.kernel, self.gaussian, self.error = kernel, kernel.metric == "rbf", 0.0
         others, self.by_differences = X if others is None else others, False
         self.centre = np.zeros(X.shape[1])
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # what is not finite is refused
             kernel.checked(X.squared_norms(LpNorm(), None).max(initial=0.0))
             if self.gaussian:
                 self.centre = np.where(X.stored() & others.stored(), mean_of(X), 0.0)
             self.examples = self.embedded(X)
             every = [self.examples, *([] if others is X else [self.embedded(others)])]
             if not self.gaussian:
-                squared = [Z.squared_norms(LpNorm(), None).max(initial=0.0) for Z in every]
+                squared = [
+                    Z.squared_norms(LpNorm(), None).max(initial=0.0) for Z in every
+                ]
                 kernel.checked(kernel.of(np.array(squared)))
         terms = int(np.diff(X.array.indptr).max(initial=0)) if X.sparse else X.shape[1]
         unit = unit_of(self.examples.dtype)
@@ -247,7 +260,10 @@ class Products:
         W, gamma = some.written_out(), self.kernel.gamma
         if self.by_differences:
             return np.concatenate(
-                others.each(lambda X: cdist(W, X.written_out(), "sqeuclidean") * -gamma), axis=1
+                others.each(
+                    lambda X: cdist(W, X.written_out(), "sqeuclidean") * -gamma
+                ),
+                axis=1,
             )
         if self.gaussian:
             W[:, -2:] = W[:, :-3:-1].copy()
@@ -307,7 +323,9 @@ class ColumnCache:
         order: Array | None = None,
     ) -> None:
         self.order = order if whole is None else None
-        self._place = np.argsort(self.order) if self.order is not None else np.empty(0, int)
+        self._place = (
+            np.argsort(self.order) if self.order is not None else np.empty(0, int)
+        )
         self._compute, self.batch = compute, min(batch, n)
         capacity, self.slot = n, np.arange(n)
         if whole is None:
@@ -339,11 +357,15 @@ class ColumnCache:
                 guesses = likely()
                 guesses = guesses[(self.slot[guesses] < 0) & ~np.isin(guesses, chosen)]
                 chosen = np.concatenate([chosen, guesses[: self.batch - len(chosen)]])
-            self._keep(chosen, self._compute(np.resize(chosen, self.batch))[: len(chosen)])
+            self._keep(
+                chosen, self._compute(np.resize(chosen, self.batch))[: len(chosen)]
+            )
 
     def take(self, examples: Array) -> Iterator[tuple[Array, Array]]:
         """Columns of any number of examples, batch by batch, which are kept while there is room."""
-        for i in range(0, len(examples), TAKEN):  # always as many, so that sums keep their bits
+        for i in range(
+            0, len(examples), TAKEN
+        ):  # always as many, so that sums keep their bits
             part = examples[i : i + TAKEN]
             columns = np.empty((len(part), len(self.slot)), self.columns.dtype)
             here = self.slot[part] >= 0
@@ -351,14 +373,18 @@ class ColumnCache:
             missing = np.flatnonzero(~here)
             for m in range(0, len(missing), self.batch):
                 some = missing[m : m + self.batch]
-                columns[some] = self._compute(np.resize(part[some], self.batch))[: len(some)]
+                columns[some] = self._compute(np.resize(part[some], self.batch))[
+                    : len(some)
+                ]
                 if np.count_nonzero(self._owner < 0) >= len(some):
                     self._keep(part[some], columns[some])
             yield part, columns
 
     def block(self, i: Array, j: Any = slice(None)) -> Array:
         """Kernel values of cached columns i, at the examples j."""
-        return self.columns[self.slot[i]][:, j if self.order is None else self._place[j]]
+        return self.columns[self.slot[i]][
+            :, j if self.order is None else self._place[j]
+        ]
 
     def _keep(self, examples: Array, columns: Array) -> None:
         oldest = np.flatnonzero(self._owner < 0)[: len(examples)]
@@ -441,7 +467,12 @@ class Gram:
         count: Callable[[int], None] = lambda number: None,
     ) -> None:
         self.kernel, self.constant, self.radius = kernel, constant, radius
-        self.cache_size, self._count, self._scale, self._shift = cache_size, count, scale, 0.0
+        self.cache_size, self._count, self._scale, self._shift = (
+            cache_size,
+            count,
+            scale,
+            0.0,
+        )
         if scale is not None:
             self.constant, self._shift = 0.0, constant**2
         given = isinstance(X, np.ndarray | Matrix) or sp.issparse(X) or is_foreign(X)
@@ -451,7 +482,10 @@ class Gram:
         self.products: Products | None = None
         if getattr(kernel, "of_products", False):
             self.products = Products(kernel, self.X)
-            self.error, dtype = self.products.error, self.X.dtype if dtype is None else dtype
+            self.error, dtype = (
+                self.products.error,
+                self.X.dtype if dtype is None else dtype,
+            )
         if scale is not None:
             self.error += PAIRWISE
         self.dtype: Any = None if dtype is None else np.dtype(dtype)
@@ -481,7 +515,9 @@ class Gram:
         """The matrix of some of the examples."""
         other = self.in_units(self.radius)
         other.n, other.diagonal = len(index), self.diagonal[index]
-        other.X = self.X[index] if self.kernel is not None else self.X[index[:, None], index]
+        other.X = (
+            self.X[index] if self.kernel is not None else self.X[index[:, None], index]
+        )
         other.K = None if self.K is None else self.K[index[:, None], index]
         other._scale = None if self._scale is None else self._scale[index]
         if self.products is not None:
@@ -510,7 +546,9 @@ class Gram:
             X, parts = plain(self.X[i]), range(0, self.n, EXAMPLES_AT_ONCE)
 
             def work(a: int) -> Array:
-                return self.kernel(plain(self.X[a : min(a + EXAMPLES_AT_ONCE, self.n)]), X).T
+                return self.kernel(
+                    plain(self.X[a : min(a + EXAMPLES_AT_ONCE, self.n)]), X
+                ).T
 
             K = np.concatenate(ordered_map(work, parts), axis=1)
         return self._as_kept(K, i, j)
@@ -529,7 +567,11 @@ class Gram:
             return self.values(i).astype(FLOAT32)
         self._count(len(i) * self.n)
         K = self.kernel.of(self.products.arguments(self._single[i], self._single))
-        return K if self._scale is None else self._as_kept(K, i, None).astype(FLOAT32, copy=False)
+        return (
+            K
+            if self._scale is None
+            else self._as_kept(K, i, None).astype(FLOAT32, copy=False)
+        )
 
     @cached_property
     def _single(self) -> Matrix:
@@ -539,7 +581,10 @@ class Gram:
     @property
     def fits(self) -> bool:
         """Whether the whole matrix fits in ``cache_size``."""
-        return self.K is not None or self.n**2 * self.dtype.itemsize <= self.cache_size * 2**20
+        return (
+            self.K is not None
+            or self.n**2 * self.dtype.itemsize <= self.cache_size * 2**20
+        )
 
     def whole(self) -> Array:
         """The whole matrix of values, computed once.
@@ -594,11 +639,15 @@ class Gram:
         Without ``precise``, it is computed in the precision of the values.
         """
         V, few = w.T, support_of(w.T)
-        many = self.n / (20 if self.K is None else 2)  # their columns are computed, or copied
+        many = self.n / (
+            20 if self.K is None else 2
+        )  # their columns are computed, or copied
         if self.kept is not None or len(few) < many or not self.fits:
             F = np.zeros(V.shape)
             kept = self.kept and self.kept.take(few)
-            for some, columns in kept or ((i, self.values(i)) for i in self._strips(few)):
+            for some, columns in kept or (
+                (i, self.values(i)) for i in self._strips(few)
+            ):
                 F += product(columns.T.astype(FLOAT64, copy=False), V[some])
         else:
             F = self._product(self.whole(), V, precise)
@@ -606,7 +655,11 @@ class Gram:
 
     def _product(self, K: Array, V: Array, precise: bool) -> Array:
         """``K V``, strip by strip in several threads."""
-        n, F, size = self.n, np.empty(V.shape), max(1, STRIP_BYTES // (K.itemsize * self.n))
+        n, F, size = (
+            self.n,
+            np.empty(V.shape),
+            max(1, STRIP_BYTES // (K.itemsize * self.n)),
+        )
         if not precise:  # no copy in float64; few strips, as each costs a call
             size, V = max(size, -(-n // STRIPS)), V.astype(K.dtype, copy=False)
 
@@ -702,4 +755,6 @@ def distinct(X: Any) -> sp.csr_array:
     """One indicator feature for each distinct example: the exact part of a computed kernel."""
     number: dict[Any, int] = {}
     of = [number.setdefault(key, len(number)) for key in keys_of(X)]
-    return sp.csr_array((np.ones(len(of)), (np.arange(len(of)), of)), (len(of), len(number)))
+    return sp.csr_array(
+        (np.ones(len(of)), (np.arange(len(of)), of)), (len(of), len(number))
+    )

@@ -59,7 +59,10 @@ def on_host(value: Any) -> Any:
         return value
     value = value.detach() if hasattr(value, "detach") else value
     xp = array_api_compat.array_namespace(value)
-    if xp.isdtype(value.dtype, "real floating") and value.dtype not in (xp.float32, xp.float64):
+    if xp.isdtype(value.dtype, "real floating") and value.dtype not in (
+        xp.float32,
+        xp.float64,
+    ):
         value = xp.astype(value, xp.float32)
     return _convert_to_numpy(value, xp)
 
@@ -102,7 +105,9 @@ class Matrix(ABC):
         """Some examples, by a slice (a view where that is possible) or by their indices."""
         return type(self)(self.array[index])
 
-    def each(self, work: Callable[..., T], *local: Any, join: Join[T] = list) -> list[T]:
+    def each(
+        self, work: Callable[..., T], *local: Any, join: Join[T] = list
+    ) -> list[T]:
         """``work(block, *parts)`` for blocks of the examples and of arrays along them, in order.
 
         Several threads share the blocks. ``local`` are sliceable objects or None. ``join`` may make
@@ -115,10 +120,17 @@ class Matrix(ABC):
         few = -(-len(blocks) // MAX_PARTS)
 
         def part(some: list[slice]) -> list[T]:
-            return join([work(self[b], *(a if a is None else a[b] for a in local)) for b in some])
+            return join(
+                [
+                    work(self[b], *(a if a is None else a[b] for a in local))
+                    for b in some
+                ]
+            )
 
         parts = [blocks[i : i + few] for i in range(0, len(blocks), few)]
-        return [found for part_found in ordered_map(part, parts) for found in part_found]
+        return [
+            found for part_found in ordered_map(part, parts) for found in part_found
+        ]
 
     def _block_rows(self) -> int:
         return max(1, len(self))
@@ -167,7 +179,10 @@ class Matrix(ABC):
         d = self.shape[1]
         H = np.zeros((d + 1, d + 1))
         size = max(1, IN_CACHE // (d + 1), min(WRITTEN_OUT // (d + 1), 2 * d))
-        for sign in (1.0, -1.0):  # a product x'x of one array costs half as much as one of two
+        for sign in (
+            1.0,
+            -1.0,
+        ):  # a product x'x of one array costs half as much as one of two
             chosen = np.flatnonzero(sign * weight > 0)
             for i in range(0, len(chosen), size):
                 every = len(chosen) == len(weight)  # a view, no copy
@@ -236,11 +251,15 @@ class Dense(Matrix):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """An unpickled array may be unaligned, and products would copy it: copy it once."""
         vars(self).update(state)
-        self.array = self.array if self.foreign else np.require(self.array, requirements="A")
+        self.array = (
+            self.array if self.foreign else np.require(self.array, requirements="A")
+        )
 
     def _block_rows(self) -> int:
         size = DEVICE_BLOCK_BYTES if self.foreign else BLOCK_BYTES
-        return self.block_rows or max(1, size // max(1, self.shape[1] * self.dtype.itemsize))
+        return self.block_rows or max(
+            1, size // max(1, self.shape[1] * self.dtype.itemsize)
+        )
 
     def in_parts(self) -> Dense:
         """The same examples, for work that reads them once: in as many blocks as threads share."""
@@ -264,7 +283,9 @@ class Dense(Matrix):
             return self.array, other
         wide = FLOAT64 in (self.dtype, other.dtype)
         dtype = self.xp.float64 if wide else self.xp.float32
-        there = self.xp.asarray(np.array(other, order="C"), device=self.array.device, dtype=dtype)
+        there = self.xp.asarray(
+            np.array(other, order="C"), device=self.array.device, dtype=dtype
+        )
         return self.xp.astype(self.array, dtype, copy=False), there
 
     def times(self, W: Array, chain: int = 0) -> Array:
@@ -285,7 +306,9 @@ class Dense(Matrix):
             X = X - mean
             return on_host(self.xp.sum(X * X, axis=1))
         some = (on_host(self[s].array) for s in self.spans(IN_CACHE))
-        return np.concatenate([norm.squared_lengths(X if mean is None else X - mean) for X in some])
+        return np.concatenate(
+            [norm.squared_lengths(X if mean is None else X - mean) for X in some]
+        )
 
     def ends(self) -> tuple[Array, Array]:
         xp = self.xp if self.foreign else np
@@ -324,7 +347,11 @@ class Csr(Matrix):
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         for name in ("data", "indices", "indptr"):
-            setattr(self.array, name, np.require(getattr(self.array, name), requirements="A"))
+            setattr(
+                self.array,
+                name,
+                np.require(getattr(self.array, name), requirements="A"),
+            )
 
     @property
     def size(self) -> int:
@@ -357,12 +384,16 @@ class Csr(Matrix):
         if mean is not None and norm.p != 2.0:
             return norm.squared_distances(X, mean)
         squared = norm.squared_lengths_of_csr(X)
-        return squared if mean is None else squared - 2.0 * self.times(mean) + mean @ mean
+        return (
+            squared if mean is None else squared - 2.0 * self.times(mean) + mean @ mean
+        )
 
     def ends(self) -> tuple[Array, Array]:
         X = canonical(self.array)
         full = np.bincount(X.indices, minlength=X.shape[1]) == len(self)
-        low, high = (np.where(full, end, 0.0).astype(X.dtype) for end in (np.inf, -np.inf))
+        low, high = (
+            np.where(full, end, 0.0).astype(X.dtype) for end in (np.inf, -np.inf)
+        )
         np.minimum.at(low, X.indices, X.data)  # SciPy would sort all entries by columns
         np.maximum.at(high, X.indices, X.data)
         return low.astype(FLOAT64), high.astype(FLOAT64)
@@ -382,10 +413,16 @@ class Csr(Matrix):
         return H
 
     def multiplied(self, scale: Array) -> Csr:
-        return self._with(self.array.data * np.repeat(scale, np.diff(self.array.indptr)))
+        return self._with(
+            self.array.data * np.repeat(scale, np.diff(self.array.indptr))
+        )
 
     def extended(self, columns: Array) -> Csr:
-        return Csr(sp.hstack([self.array, columns.astype(self.dtype, copy=False)], format="csr"))
+        return Csr(
+            sp.hstack(
+                [self.array, columns.astype(self.dtype, copy=False)], format="csr"
+            )
+        )
 
 
 class Blocks(Matrix):
@@ -436,10 +473,14 @@ class Blocks(Matrix):
                 yield place, self._changed(place, X)
             start = place.stop
 
-    def each(self, work: Callable[..., T], *local: Any, join: Join[T] = list) -> list[T]:
+    def each(
+        self, work: Callable[..., T], *local: Any, join: Join[T] = list
+    ) -> list[T]:
         found: list[T] = []
         for place, X in self._blocks():
-            found += join(X.each(work, *(a if a is None else a[place] for a in local), join=join))
+            found += join(
+                X.each(work, *(a if a is None else a[place] for a in local), join=join)
+            )
         return found
 
     def __getitem__(self, index: Any) -> Any:
@@ -498,7 +539,9 @@ class Blocks(Matrix):
         raise TypeError("this is asked of blocks, see each")
 
     written_out: Any = _of_blocks
-    times = adjoint = squared_norms = ends = stored = multiplied = extended = written_out
+    times = adjoint = squared_norms = ends = stored = multiplied = extended = (
+        written_out
+    )
 
 
 def stacked(parts: Sequence[Any]) -> Any:

@@ -77,7 +77,19 @@ def of_two_classes(
     logs = np.zeros(len(X)) if rows.weights is None else np.log(rows.weights)
     largest, heaviest = np.full((2, 2), -np.inf)
     mass, products = np.zeros(2), np.zeros((2, X.shape[1]))
-    one_pass(X, coef, float(shift), -1.0 / mu, rows.y, logs, E, largest, heaviest, mass, products)
+    one_pass(
+        X,
+        coef,
+        float(shift),
+        -1.0 / mu,
+        rows.y,
+        logs,
+        E,
+        largest,
+        heaviest,
+        mass,
+        products,
+    )
     unit = np.exp(heaviest - np.where(mass > 0.0, largest, 0.0))
     mass, products = unit * mass, unit[:, None] * products
     if not rows.balanced:

@@ -164,7 +164,11 @@ class QuadraticProgram:
     @cached_property
     def hard(self) -> bool:
         """Whether slack is not allowed: alpha has no upper bound and no ridge."""
-        return self.cap is None and not np.any(self.ridge) and bool(np.any(self.upper == np.inf))
+        return (
+            self.cap is None
+            and not np.any(self.ridge)
+            and bool(np.any(self.upper == np.inf))
+        )
 
     @property
     def game(self) -> bool:
@@ -178,7 +182,9 @@ class QuadraticProgram:
         if self.codes is not None:
             return S[np.arange(len(S)), self.codes][:, None] - S
         column = 0 if self.output is None else self.output
-        return self.sign * (S[:, 0] if self.example is None else S[self.example, column])
+        return self.sign * (
+            S[:, 0] if self.example is None else S[self.example, column]
+        )
 
     def coefficients(self, alpha: Array) -> Array:
         """The adjoint of ``differences``: coefficients of the examples, of shape (n, k)."""
@@ -226,7 +232,9 @@ class QuadraticProgram:
         """``A_i A_j'`` for rows given by their flat indices."""
         if self.codes is None:
             of = (lambda r: r) if self.example is None else self.example.__getitem__
-            return self.examples.gram(of(i), of(j)) * np.multiply.outer(self.sign[i], self.sign[j])
+            return self.examples.gram(of(i), of(j)) * np.multiply.outer(
+                self.sign[i], self.sign[j]
+            )
         (e, a), (h, b) = np.divmod(i, self.k), np.divmod(j, self.k)
         few, at = np.unique(e, return_inverse=True)
         rest, there = np.unique(h, return_inverse=True)
@@ -249,7 +257,9 @@ class QuadraticProgram:
         return P + self.total * f[-1] if self.level else P
 
     def _half_square(self, w: Array, p: float) -> Any:
-        return self.examples.inner(w, w) / 2 if p == 2.0 else LpNorm(p).length(w) ** 2 / 2
+        return (
+            self.examples.inner(w, w) / 2 if p == 2.0 else LpNorm(p).length(w) ** 2 / 2
+        )
 
     def cost(self, r: Array) -> Any:
         """``sum_i cost_i(r_i)``."""
@@ -260,7 +270,9 @@ class QuadraticProgram:
             return (self.cap * r.max(axis=1)).sum()
         short = ~(r <= 0)  # NaN as well
         r, squared = r[short], np.any(self.ridge)
-        price = np.broadcast_to(self.ridge if squared else self.upper, short.shape)[short]
+        price = np.broadcast_to(self.ridge if squared else self.upper, short.shape)[
+            short
+        ]
         return (r * (r / (2 * price)) if squared else price * r).sum()
 
     def dual(self, alpha: Array, w: Array | None = None) -> Any:
@@ -268,7 +280,11 @@ class QuadraticProgram:
         w = self.project(self.rmatvec(alpha) if w is None else w)
         q = self.p / (self.p - 1)
         value = (self.target * alpha).sum() - self._half_square(w, q)
-        return value - (self.ridge * alpha * alpha).sum() / 2 if np.any(self.ridge) else value
+        return (
+            value - (self.ridge * alpha * alpha).sum() / 2
+            if np.any(self.ridge)
+            else value
+        )
 
     def gap(self, P: float, D: float) -> float:
         """Relative gap of the two values, on margins or objectives; 1 without bounds."""
@@ -302,7 +318,11 @@ class QuadraticProgram:
             return np.append(f[:-1], self.level * _quantile(r.max(axis=1), upper, mass))
         r = self.target - self.differences(S)
         if not self.intercept:
-            return np.array([self.level * _quantile(r, self.upper, mass)]) if self.level else f
+            return (
+                np.array([self.level * _quantile(r, self.upper, mass)])
+                if self.level
+                else f
+            )
         up = self.sign > 0
         if self.level or self.hard:
             high, low = (_quantile(r[i], self.upper[i], 0.5 * mass) for i in (up, ~up))
@@ -330,7 +350,9 @@ class QuadraticProgram:
             alpha[side] = _with_sum(alpha[side], self.upper[side], 0.5 * mass)
         return alpha
 
-    def balanced(self, alpha: Array, mass: float = 0.0, cap: Array | None = None) -> Array:
+    def balanced(
+        self, alpha: Array, mass: float = 0.0, cap: Array | None = None
+    ) -> Array:
         """A point near alpha, which is not negative, with ``F'alpha = 0`` for the intercepts.
 
         Several classes: also with a sum of ``mass`` (0: any), and below the caps.
@@ -346,7 +368,11 @@ class QuadraticProgram:
         few, some = slice(0, self.n_intercepts), np.flatnonzero(alpha.any(axis=1))
         if not len(some):
             return alpha
-        u, codes, cap = alpha[some], self.codes[some], None if cap is None else cap[some]
+        u, codes, cap = (
+            alpha[some],
+            self.codes[some],
+            None if cap is None else cap[some],
+        )
         ones, ends = np.ones(len(some)), np.arange(len(some) + 1)
         members = csr_array((ones, codes, ends), (len(some), self.k)).T
         for _ in range(100):
@@ -358,7 +384,9 @@ class QuadraticProgram:
             V[np.arange(len(u)), codes] = u.sum(axis=1)
             off = V.sum(axis=0)
             settled = not mass or abs(total - mass) <= 1e-12 * mass
-            if settled and (not self.intercept or np.abs(off).max() <= 1e-15 * self.k * total):
+            if settled and (
+                not self.intercept or np.abs(off).max() <= 1e-15 * self.k * total
+            ):
                 break
             # F' diag(alpha) F: the Laplacian of the graph of classes with edge weights from alpha
             H = members @ u
@@ -375,7 +403,9 @@ class QuadraticProgram:
 
     def restrict(self, i: Array) -> QuadraticProgram:
         """The program with some rows only (of several classes: of some examples)."""
-        examples = self.examples.take(i if self.example is None else np.unique(self.example[i]))
+        examples = self.examples.take(
+            i if self.example is None else np.unique(self.example[i])
+        )
         example = None
         if self.example is not None:
             example = np.unique(self.example[i], return_inverse=True)[1]
@@ -428,7 +458,9 @@ def _with_sum(alpha: Array, upper: Array, total: float) -> Array:
     room = np.where(alpha > 0.0, upper - alpha, 0.0)
     if room.sum() < total - found:
         room = upper - alpha
-    return np.minimum(alpha + room * min(1.0, (total - found) / max(room.sum(), 1e-300)), upper)
+    return np.minimum(
+        alpha + room * min(1.0, (total - found) / max(room.sum(), 1e-300)), upper
+    )
 
 
 def classification(
@@ -479,7 +511,9 @@ def classification(
         upper = m / size
     elif soft:
         c = C * m * examples.radius * examples.radius
-        ridge, upper = (zero, c) if loss == "hinge" else (1 / (c if several else 2 * c), free)
+        ridge, upper = (
+            (zero, c) if loss == "hinge" else (1 / (c if several else 2 * c), free)
+        )
     target, sign = (zero if game else zero + 1), zero + np.where(codes == 1, 1, -1)
     if several:
         cap = None if upper is free else upper
@@ -564,7 +598,9 @@ def regression(
     )
 
 
-def one_class(examples: Any, nu: float, weight: Array | None = None) -> QuadraticProgram:
+def one_class(
+    examples: Any, nu: float, weight: Array | None = None
+) -> QuadraticProgram:
     """The program of examples without labels: the hull of the examples, held off the origin.
 
     Parameters
@@ -650,7 +686,9 @@ class ProblemSpec:
     @classmethod
     def of(cls, estimator: Any) -> ProblemSpec:
         """The parameters of an estimator; others have their defaults."""
-        read: dict[str, Any] = {f.name: getattr(estimator, f.name, f.default) for f in fields(cls)}
+        read: dict[str, Any] = {
+            f.name: getattr(estimator, f.name, f.default) for f in fields(cls)
+        }
         return cls(**read)
 
     @property

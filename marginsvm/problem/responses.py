@@ -41,7 +41,9 @@ __all__ = [
     "worst_row",
 ]
 
-LEAST_SMOOTHING = 1e-7  # of capped responses of many classes, relative to the range of margins
+LEAST_SMOOTHING = (
+    1e-7  # of capped responses of many classes, relative to the range of margins
+)
 LARGEST_EXPONENT = 700.0  # dimensionless; the exponential of 710 overflows float64
 WORTH_COMPILING = 2**19  # entries of a block
 
@@ -203,7 +205,13 @@ class Softmax(Response):
     # the largest exponent of all blocks; balancing only multiplies each group by a factor.
 
     def of_block(
-        self, X: Any, rows: Rows, slack: Array | None, coef: Array, shift: Any, mu: float
+        self,
+        X: Any,
+        rows: Rows,
+        slack: Array | None,
+        coef: Array,
+        shift: Any,
+        mu: float,
     ) -> tuple[Array, ...]:
         """Exponents of a block's rows for a predictor in the user's units; and for each group the
         largest of them, the sum of the exponentials relative to it, and their product with X.
@@ -230,7 +238,9 @@ class Softmax(Response):
         products = np.einsum("bcj,bcj...->cj...", scale, products)
         return np.concatenate(E), top, (scale * mass).sum(axis=0), products
 
-    def of_all(self, rows: Rows, found: tuple[Array, ...], mu: float) -> tuple[Weights, Array]:
+    def of_all(
+        self, rows: Rows, found: tuple[Array, ...], mu: float
+    ) -> tuple[Weights, Array]:
         """Weights, and their ``V' X``."""
         E, largest, mass, products = found
         shift, rest = self._finished(rows, largest, mass, mu)
@@ -289,7 +299,9 @@ class Logistic(Response):
         total = float(q.sum())
         q = q / -np.expm1(-S)
         log_risk = float(np.log(S / n))
-        return Weights(q, float(q.sum()), start.min_margin, mu * beta, log_risk, total / n, n)
+        return Weights(
+            q, float(q.sum()), start.min_margin, mu * beta, log_risk, total / n, n
+        )
 
     __call__ = respond
 
@@ -332,7 +344,8 @@ class Euclidean(Response):
             return _threshold(t.ravel(), weight.ravel(), 1.0), np.zeros(1)
         if t.ndim == 1:
             one, other = (
-                _threshold(t[rows.codes == c], weight[rows.codes == c], 0.5) for c in (0, 1)
+                _threshold(t[rows.codes == c], weight[rows.codes == c], 0.5)
+                for c in (0, 1)
             )
             return 0.5 * (one + other), np.array([0.25, -0.25]) * (one - other)
 
@@ -346,7 +359,9 @@ class Euclidean(Response):
             out, into = table.sum(axis=1), table.sum(axis=0)
             H = np.empty((len(out) + 1, len(out) + 1))
             H[0, 0], H[0, 1:], H[1:, 0] = out.sum(), out - into, out - into
-            H[1:, 1:] = np.diag(out + into) - table - table.T + out.sum()  # offsets of mean 0
+            H[1:, 1:] = (
+                np.diag(out + into) - table - table.T + out.sum()
+            )  # offsets of mean 0
             return H
 
         # Start at the larger of two levels at which q sums to 1 or more: the entry of the largest t
@@ -400,7 +415,9 @@ class WorstRow(Response):
             tied, groups = np.flatnonzero(e), np.arange(low.size).reshape(low.shape)
             own = np.broadcast_to(rows.expand(groups), rows.shape).ravel()[tied]
             e.flat[np.delete(tied, np.unique(own, return_index=True)[1])] = 0.0
-        sums = np.maximum(rows.group_sum(e), 1e-300)  # instead of 0 where a group has no rows
+        sums = np.maximum(
+            rows.group_sum(e), 1e-300
+        )  # instead of 0 where a group has no rows
         q = e * rows.expand(share / share.sum() / sums)
         smallest = rows.min_margin(low)
         return Weights(q, 1.0, smallest, rows.best_offsets(low), -smallest, 1.0)
@@ -479,7 +496,9 @@ class CappedSoftmax(Response):
         self, rows: Rows, q: Array, worst: float, soft: float, offsets: Array, mu: float
     ) -> Weights:
         # the prior is proportional to the bounds; the factor acts as a shift of the margins
-        of_example = np.broadcast_to(rows.prior, rows.shape).flat[0] * (rows.n_rows / len(q))
+        of_example = np.broadcast_to(rows.prior, rows.shape).flat[0] * (
+            rows.n_rows / len(q)
+        )
         soft += mu * float(np.log(self.upper[0] / of_example))
         log_risk = -soft / mu if mu > 0.0 else -soft
         gradient_mass = float(np.exp(min(log_risk, LARGEST_EXPONENT)))
@@ -503,21 +522,30 @@ class CappedSoftmax(Response):
 
         def curvature(there: tuple[Array, _Group]) -> Array:
             q, group = there
-            at_bound = group.q >= self.upper  # such an example only moves weight between its rows
+            at_bound = (
+                group.q >= self.upper
+            )  # such an example only moves weight between its rows
             table = rows.group_sum(np.where(at_bound[:, None], 0.0, q))
             out, into = table.sum(axis=1), table.sum(axis=0)
             H = np.diag(out + into) - table - table.T
-            H -= np.outer(out - into, out - into) / max(float(out.sum()), np.finfo(float).tiny)
+            H -= np.outer(out - into, out - into) / max(
+                float(out.sum()), np.finfo(float).tiny
+            )
             q = q[at_bound]
             H += np.diag(q.sum(axis=0)) - q.T @ (q / self.upper[at_bound, None])
             return np.asarray(H / mu)
 
         beta, steps = np.zeros(k), 0
         if rows.balanced:
-            beta, steps = np.nan_to_num(softmax.respond(rows, margins, smoothing[0]).offsets), 50
+            beta, steps = (
+                np.nan_to_num(softmax.respond(rows, margins, smoothing[0]).offsets),
+                50,
+            )
         for mu in smoothing:
             flat = max(1e-14, UNIT * spread / mu)
-            beta, (q, group), _ = least_of_convex(at, curvature, beta, spread, flat, steps)
+            beta, (q, group), _ = least_of_convex(
+                at, curvature, beta, spread, flat, steps
+            )
         shifted = margins + rows.expand(differences(beta))
         worst = _of_group(shifted.min(axis=1), self.upper, 1.0, 0.0).worst
         offsets = beta - beta.mean() if rows.balanced else np.zeros(1)
@@ -533,15 +561,23 @@ def _of_group(margins: Array, upper: Array, mass: float, mu: float) -> _Group:
     order, left, last = worst_first(margins, upper, mass)
     m, c = margins[order], upper[order]
     beyond = m[last] - m
-    with np.errstate(over="ignore"):  # as for mu = 0: infinite, but for rows of the same margin
-        exponent = np.divide(beyond, mu, out=np.copysign(np.inf, beyond), where=mu > 0.0)
+    with np.errstate(
+        over="ignore"
+    ):  # as for mu = 0: infinite, but for rows of the same margin
+        exponent = np.divide(
+            beyond, mu, out=np.copysign(np.inf, beyond), where=mu > 0.0
+        )
     exponent[beyond == 0.0] = 0.0
     e = np.exp(np.minimum(exponent, LARGEST_EXPONENT))
     e *= c
     rest = np.cumsum(e[:last][::-1])[::-1] + e[last:].sum()
-    exceeds = (exponent[:last] > LARGEST_EXPONENT) | (left[:last] * e[:last] > c[:last] * rest)
+    exceeds = (exponent[:last] > LARGEST_EXPONENT) | (
+        left[:last] * e[:last] > c[:last] * rest
+    )
     k = int(np.count_nonzero(exceeds))  # those that do come first
-    others = max(mass - float(c[:k].sum()), 0.0)  # by sums that are more precise than running ones
+    others = max(
+        mass - float(c[:k].sum()), 0.0
+    )  # by sums that are more precise than running ones
     share = others / float(e[k:].sum())
     q = np.empty(len(m))
     q[order] = np.append(c[:k], np.minimum(share * e[k:], c[k:]))
@@ -571,7 +607,9 @@ def worst_first(margins: Array, upper: Array, mass: float) -> tuple[Array, Array
         Index, in this order, of the last row with remaining mass.
     """
     order = np.arange(len(margins))
-    enough = int(min(mass / float(upper.min()) + 3.0, len(order)))  # rows, whatever their bounds
+    enough = int(
+        min(mass / float(upper.min()) + 3.0, len(order))
+    )  # rows, whatever their bounds
     if enough < len(order):
         order = np.argpartition(margins, enough)
     order[:enough] = order[:enough][np.argsort(margins[order[:enough]])]

@@ -51,7 +51,12 @@ class Rows(ABC):
     unit: float  # margins of rows times this and the problem's radius are in the user's units
 
     def __init__(
-        self, codes: Array, n_classes: int, *, balanced: bool, weights: Array | None = None
+        self,
+        codes: Array,
+        n_classes: int,
+        *,
+        balanced: bool,
+        weights: Array | None = None,
     ) -> None:
         self.codes, self.n_classes, self.balanced = codes, n_classes, balanced
         self.weights = weights
@@ -113,7 +118,9 @@ class Rows(ABC):
 
     def weighted(self, values: Array) -> Array:
         """Values of the rows, multiplied by the sample weights."""
-        return values if self.weights is None else values * self.per_example(self.weights)
+        return (
+            values if self.weights is None else values * self.per_example(self.weights)
+        )
 
     # The two maps.
 
@@ -344,7 +351,9 @@ class OutputRows(BinaryRows):
         # all examples are of class 1, so that rows are the examples themselves; with several
         # outputs, compiled loops take these for classes, of which no example has one
         codes = np.ones(len(intervals.low), int) if outputs == () else np.empty(0, int)
-        super().__init__(codes, outputs[0] if outputs else 2, balanced=balanced, weights=weights)
+        super().__init__(
+            codes, outputs[0] if outputs else 2, balanced=balanced, weights=weights
+        )
 
     def __getitem__(self, index: Any) -> Self:
         other = copy(self)
@@ -439,7 +448,9 @@ class Intervals:
     def moved(self, low: float | Array, high: float | Array) -> Intervals:
         """The intervals with numbers, one for each output, added to their ends."""
         ends, exact = (self.low + low, self.high + high), True
-        for new, old, shift in zip(ends, (self.low, self.high), (low, high), strict=True):
+        for new, old, shift in zip(
+            ends, (self.low, self.high), (low, high), strict=True
+        ):
             finite = np.isfinite(new)
             back = (new - shift == old) & (new - np.where(finite, old, 0.0) == shift)
             exact &= bool(np.all(back | ~finite))
@@ -493,7 +504,11 @@ def share_caps(rows: Rows, nu: float) -> Array:
     R. T. Rockafellar, S. Uryasev. Optimization of conditional value-at-risk. Journal of Risk, 2000
     (the mean of the worst share as a maximum).
     """
-    m = np.ones(rows.n_examples) if rows.weights is None else rows.weights.astype(np.float64)
+    m = (
+        np.ones(rows.n_examples)
+        if rows.weights is None
+        else rows.weights.astype(np.float64)
+    )
     size = nu * m.sum()
     if rows.balanced:
         others = 2.0 * float((m.sum() - np.bincount(rows.codes, m)).min())

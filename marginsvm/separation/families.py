@@ -35,7 +35,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
-from sklearn.utils import assert_all_finite, check_array, check_consistent_length, column_or_1d
+from sklearn.utils import (
+    assert_all_finite,
+    check_array,
+    check_consistent_length,
+    column_or_1d,
+)
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _get_feature_names
 
@@ -44,8 +49,19 @@ from marginsvm._threads import cached_property
 from marginsvm._typing import Array
 from marginsvm.estimators.inputs import refuse_foreign
 
-COMPLETE, QUASI, OVERLAP, UNDECIDED = "complete", "quasi-complete", "overlap", "undecided"
-FINITE, PLUS, MINUS, EITHER, UNIDENTIFIED = "finite", "+inf", "-inf", "inf", "not identified"
+COMPLETE, QUASI, OVERLAP, UNDECIDED = (
+    "complete",
+    "quasi-complete",
+    "overlap",
+    "undecided",
+)
+FINITE, PLUS, MINUS, EITHER, UNIDENTIFIED = (
+    "finite",
+    "+inf",
+    "-inf",
+    "inf",
+    "not identified",
+)
 EXACT = 2_000_000  # largest number of entries of X read as integers, and of rows as integers
 _MOST_PAIRS = 2**24  # largest number of comparisons of subjects, some 400 MB
 _SPARSE = 4  # entries per non-zero entry above which rows are sparse
@@ -176,7 +192,9 @@ def _are_whole(v: Array, top: Array) -> Array:
     """
     size, whole = np.abs(v), np.rint(v)
     near = np.abs(v - whole) <= 1e-15 * np.maximum(size, 1e-3 * top)
-    return np.asarray((near & ((whole != 0) | (v == 0) | (size >= 2.0**-56 * top))).all(axis=0))
+    return np.asarray(
+        (near & ((whole != 0) | (v == 0) | (size >= 2.0**-56 * top))).all(axis=0)
+    )
 
 
 def dense(A: Any) -> Array:
@@ -224,23 +242,32 @@ class Design:
         printed = as_printed(self.X) if n * d <= EXACT else None
         self.is_whole = printed is not None
         self.X, unit, rounded = printed or (self.X, np.ones(d), np.ones(d, bool))
-        self.unit, self.rounded = np.tile(unit, self.blocks), np.tile(rounded, self.blocks)
+        self.unit, self.rounded = (
+            np.tile(unit, self.blocks),
+            np.tile(rounded, self.blocks),
+        )
         used = np.count_nonzero([self.plus >= 0, self.minus >= 0])
         if self.shape[0] * self.blocks > _SPARSE * used:  # most blocks are empty
             self.X = sp.csr_array(self.X)
 
     def rows(self, at: Array) -> Any:
         """Rows in floats."""
-        return self._points(self.X, self.plus[at]) - self._points(self.X, self.minus[at])
+        return self._points(self.X, self.plus[at]) - self._points(
+            self.X, self.minus[at]
+        )
 
     def integers(self, at: Array) -> Array:
         """Rows in integers."""
-        plus, minus = (self._points(self._whole, ends[at]) for ends in (self.plus, self.minus))
+        plus, minus = (
+            self._points(self._whole, ends[at]) for ends in (self.plus, self.minus)
+        )
         return np.asarray(plus - minus)
 
     def errors(self, at: Array) -> Array:
         """Bounds on the error of rows in floats relative to those of X as printed."""
-        plus, minus = (abs(self._points(self.X, ends[at])) for ends in (self.plus, self.minus))
+        plus, minus = (
+            abs(self._points(self.X, ends[at])) for ends in (self.plus, self.minus)
+        )
         return 2.0**-49 * (dense(plus + minus) + 2.0**-9 * self.reach)
 
     def _points(self, X: Any, at: Array) -> Any:
@@ -249,7 +276,9 @@ class Design:
             x, shape = X[example], (len(at), self.shape[1])
             size = np.diff(x.indptr)
             columns = x.indices + np.repeat(block * d, size)
-            return sp.csr_array((x.data * np.repeat(some, size), columns, x.indptr), shape)
+            return sp.csr_array(
+                (x.data * np.repeat(some, size), columns, x.indptr), shape
+            )
         out = np.zeros((len(at), self.blocks, d), X.dtype)
         out[some, block[some]] = X[example[some]]
         return out.reshape(len(at), self.shape[1])
@@ -260,7 +289,9 @@ class Design:
         X = dense(self.X)
         if np.abs(X).max(initial=0.0) < 2.0**61:
             return X.astype(np.int64)
-        return np.array([[int(v) for v in x] for x in X.tolist()], object).reshape(X.shape)
+        return np.array([[int(v) for v in x] for x in X.tolist()], object).reshape(
+            X.shape
+        )
 
     @cached_property
     def reach(self) -> Array:
@@ -271,7 +302,9 @@ class Design:
     def margins(self, W: Array) -> Array:
         """``A W``, by products with the examples."""
         V = self.X @ np.hstack(np.split(W, self.blocks))
-        V = np.vstack([V.reshape(len(V) * self.blocks, W.shape[1]), np.zeros((1, W.shape[1]))])
+        V = np.vstack(
+            [V.reshape(len(V) * self.blocks, W.shape[1]), np.zeros((1, W.shape[1]))]
+        )
         return np.asarray(V[self.plus] - V[self.minus])
 
 
@@ -312,13 +345,18 @@ class Family:
     def __init__(self, name: str, firth: str, *models: str) -> None:
         self.name, self.firth, self.models = name, firth, models
 
-    def read(self, X: Any, y: Any, more: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+    def read(
+        self, X: Any, y: Any, more: dict[str, Any]
+    ) -> tuple[Any, Any, dict[str, Any]]:
         """X, outcomes and further arguments, checked."""
         return numbers_of(X), self.outcomes(y), more
 
     def table(self, design: Design, separated: Array) -> Array:
         """The report's table of separated rows; for pairs of examples, of the winners."""
-        at, column = design.example, 0 * design.column if self.compares else design.column
+        at, column = (
+            design.example,
+            0 * design.column if self.compares else design.column,
+        )
         rows, out = np.zeros((2, design.data.n, int(column.max(initial=0)) + 1), bool)
         rows[at, column], out[at[separated], column[separated]] = True, True
         whole = rows.any(axis=1) & (out >= rows).all(axis=1)
@@ -362,7 +400,9 @@ class Labels(Family):
         check_classification_targets(y)
         n_classes = len(np.unique(y))
         if self.name == "binomial" and n_classes > 2:
-            raise ValueError(f"y has {n_classes} classes, not two: see family='multinomial'")
+            raise ValueError(
+                f"y has {n_classes} classes, not two: see family='multinomial'"
+            )
         return y
 
     def rows(self, data: Data) -> Design:
@@ -371,12 +411,20 @@ class Labels(Family):
         codes = y[:, 0] > 0 if trials else np.searchsorted(classes, y)
         k = 2 if trials else len(classes)
         if k < 2:
-            raise ValueError(f"y has one class, {classes[0]}; there must be at least two classes")
+            raise ValueError(
+                f"y has one class, {classes[0]}; there must be at least two classes"
+            )
         at, other = np.nonzero(np.arange(k) != codes[:, None])
-        plus, minus = (np.where(c > 0, at * (k - 1) + c - 1, -1) for c in (codes[at], other))
+        plus, minus = (
+            np.where(c > 0, at * (k - 1) + c - 1, -1) for c in (codes[at], other)
+        )
         equality = (y > 0).all(axis=1) if trials else np.zeros(len(at), bool)
         one = np.ones((len(y), int(data.intercept)))
-        X = sp.hstack([one, data.X], "csr") if sp.issparse(data.X) else np.hstack([one, data.X])
+        X = (
+            sp.hstack([one, data.X], "csr")
+            if sp.issparse(data.X)
+            else np.hstack([one, data.X])
+        )
         if k == 2:
             return Design(data, X, plus, minus, equality, at, 0 * other, names)
         names = [f"{c}: {name}" for c in classes[1:] for name in names]
@@ -396,7 +444,9 @@ class Counts(Labels):
 
     def outcomes(self, y: Any) -> Array:
         if np.ndim(y) == 2:
-            raise ValueError(f"counts must have one dimension, but y has the shape {np.shape(y)}")
+            raise ValueError(
+                f"counts must have one dimension, but y has the shape {np.shape(y)}"
+            )
         return np.column_stack([nonnegative(y), np.ones(len(y))])
 
 
@@ -406,13 +456,17 @@ class Ordinal(Family):
     intercept = False
     fills = True  # in the first and the last category
 
-    def read(self, X: Any, y: Any, more: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+    def read(
+        self, X: Any, y: Any, more: dict[str, Any]
+    ) -> tuple[Any, Any, dict[str, Any]]:
         X, y = numbers_of(X), getattr(y, "values", y)
         if not hasattr(y, "categories"):
             names, codes = np.unique(labels_of(y), return_inverse=True)
             return X, codes, {**more, "categories": names.tolist()}
         if not y.ordered:
-            raise ValueError("the categories of y have no order: see pandas.Categorical(ordered=)")
+            raise ValueError(
+                "the categories of y have no order: see pandas.Categorical(ordered=)"
+            )
         if np.any(y.codes < 0):
             raise ValueError("y contains NaN")
         return X, np.asarray(y.codes), {**more, "categories": list(y.categories)}
@@ -421,8 +475,12 @@ class Ordinal(Family):
         used, j = np.unique(data.y, return_inverse=True)
         k, names = len(used), [str(data.more["categories"][c]) for c in used]
         if k < 2:
-            raise ValueError(f"y has one category, {names[0]}; there must be at least two")
-        at, half = np.nonzero(np.column_stack([j < k - 1, j > 0]))  # y <= j and y >= j may fail
+            raise ValueError(
+                f"y has one category, {names[0]}; there must be at least two"
+            )
+        at, half = np.nonzero(
+            np.column_stack([j < k - 1, j > 0])
+        )  # y <= j and y >= j may fail
         plus, minus = np.where(half, (k - 1 + at, j[at] - 1), (j[at], k - 1 + at))
         names = [*(f"{a}|{b}" for a, b in pairwise(names)), *data.names]
         X = sp.block_diag([sp.eye_array(k - 1), data.X], format="csr")
@@ -451,7 +509,9 @@ class _Compared(Family):
     def rows(self, data: Data) -> Design:
         winner, rival, equality, *span = self.pairs(data)
         column, more = data.example[rival], tuple(span)
-        return Design(data, data.X, winner, rival, equality, winner, column, data.names, more)
+        return Design(
+            data, data.X, winner, rival, equality, winner, column, data.names, more
+        )
 
 
 class Cox(_Compared):
@@ -460,14 +520,20 @@ class Cox(_Compared):
     takes = ("strata", "entry", "offset")
     noun, perfect = "subjects", "have an event at which others at risk are ruled out"
 
-    def read(self, X: Any, y: Any, more: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+    def read(
+        self, X: Any, y: Any, more: dict[str, Any]
+    ) -> tuple[Any, Any, dict[str, Any]]:
         X, y, more = super().read(X, y, more)
         if "entry" in more:
-            entry = check_array(more["entry"], dtype=float, ensure_2d=False, input_name="entry")
+            entry = check_array(
+                more["entry"], dtype=float, ensure_2d=False, input_name="entry"
+            )
             check_consistent_length(entry, y)
             late = np.flatnonzero(entry >= y[:, 0])
             if len(late):
-                raise ValueError(f"entry must be before time, but is not for example {late[0]}")
+                raise ValueError(
+                    f"entry must be before time, but is not for example {late[0]}"
+                )
             more["entry"] = entry
         if "strata" in more:
             more["strata"] = codes(more["strata"], "strata", len(y))
@@ -478,14 +544,18 @@ class Cox(_Compared):
         if fields:  # a structured array
             event = [name for name in fields if y.dtype[name].kind == "b"]
             if len(fields) != 2 or len(event) != 1:
-                raise ValueError("a structured y must have two fields: an event (bool) and a time")
+                raise ValueError(
+                    "a structured y must have two fields: an event (bool) and a time"
+                )
             (time,) = set(fields) - set(event)
             y = np.column_stack([y[time], y[event[0]]])
         table = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
         if table.ndim != 2 or table.shape[1] != 2:
             raise ValueError("y must have two columns, time and event, or two fields")
         if not np.isin(table[:, 1], (0.0, 1.0)).all():
-            raise ValueError("the second column of y, the events, must hold 1 and 0 only")
+            raise ValueError(
+                "the second column of y, the events, must hold 1 and 0 only"
+            )
         return np.asarray(table)
 
     def pairs(self, data: Data) -> list[Array]:
@@ -504,7 +574,9 @@ class Cox(_Compared):
         now, before = (t if strata is None else strata + 1j * t for t in (time, entry))
         dead = np.flatnonzero(event > 0)
         if "entry" in data.more:
-            dead = dead[np.argsort(entry[dead], kind="stable")]  # early entries last longest
+            dead = dead[
+                np.argsort(entry[dead], kind="stable")
+            ]  # early entries last longest
         times, first = np.unique(now[dead], return_index=True)
         heads, order, last = dead[first], np.argsort(now), np.zeros(len(now), int)
         last[order] = np.searchsorted(times, now[order], side="right") - 1
@@ -539,7 +611,10 @@ class Cox(_Compared):
         """Subjects that tie, directly or through others, stay in one stratum."""
         design, tied, n = self.rows(data), ~report.pairs, len(data.example)
         ends = design.plus[tied], design.minus[tied]
-        graph, new = sp.csr_array((np.ones(len(ends[0])), ends), (n, n)), np.full(data.n, -1)
+        graph, new = (
+            sp.csr_array((np.ones(len(ends[0])), ends), (n, n)),
+            np.full(data.n, -1),
+        )
         new[data.example] = connected_components(graph, directed=False)[1]
         return Strata(np.unique(new, return_inverse=True)[1], identified(design, tied))
 
@@ -550,16 +625,24 @@ class Conditional(_Compared):
     takes = ("groups", "offset")
     noun, perfect = "alternatives", "are chosen where others of the group are ruled out"
 
-    def read(self, X: Any, y: Any, more: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+    def read(
+        self, X: Any, y: Any, more: dict[str, Any]
+    ) -> tuple[Any, Any, dict[str, Any]]:
         X, y, more = super().read(X, y, more)
         if "groups" not in more:
-            raise ValueError("groups is missing: family='conditional' needs the group of each row")
+            raise ValueError(
+                "groups is missing: family='conditional' needs the group of each row"
+            )
         return X, y, {**more, "groups": codes(more["groups"], "groups", len(y))}
 
     def outcomes(self, y: Any) -> Array:
-        y = column_or_1d(check_array(y, dtype=np.float64, ensure_2d=False, input_name="y"))
+        y = column_or_1d(
+            check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+        )
         if not np.isin(y, (0.0, 1.0)).all():
-            raise ValueError("y must hold 1 for alternatives that were chosen, 0 for others")
+            raise ValueError(
+                "y must hold 1 for alternatives that were chosen, 0 for others"
+            )
         return np.asarray(y)
 
     def pairs(self, data: Data) -> list[Array]:
@@ -567,10 +650,15 @@ class Conditional(_Compared):
         order = np.argsort(group, kind="stable")
         chosen, others = order[data.y[order] > 0], order[data.y[order] == 0]
         rivals = np.bincount(group[others], minlength=int(group.max()) + 1)
-        count, start = rivals[group[chosen]], (np.cumsum(rivals) - rivals)[group[chosen]]
+        count, start = (
+            rivals[group[chosen]],
+            (np.cumsum(rivals) - rivals)[group[chosen]],
+        )
         if count.sum() > _MOST_PAIRS:
             raise MemoryError("many chosen of many make too many comparisons")
-        place = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count - start, count)
+        place = np.arange(count.sum()) - np.repeat(
+            np.cumsum(count) - count - start, count
+        )
         winner = np.repeat(chosen, count)
         return [winner, others[place], np.zeros(len(winner), bool)]
 
@@ -594,26 +682,36 @@ class Pairs(Family):
     fills = True  # beyond the end of a ranking
     noun = "comparisons"
 
-    def read(self, X: Any, y: Any, more: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+    def read(
+        self, X: Any, y: Any, more: dict[str, Any]
+    ) -> tuple[Any, Any, dict[str, Any]]:
         if y is None:
             both = [list(ranking) for ranking in X]
             if not both:
                 raise ValueError("there are no rankings")
             X = np.empty((len(both), 2), object)
             for i, items in enumerate(both):
-                rest = sorted(items.pop()) if isinstance(items[-1], (set, frozenset)) else []
+                rest = (
+                    sorted(items.pop())
+                    if isinstance(items[-1], (set, frozenset))
+                    else []
+                )
                 if len({*items, *rest}) < len(items) + len(rest):
                     raise ValueError(f"ranking {i} has an item twice")
                 X[i, 0], X[i, 1] = items, rest
             return X, None, more
         X = np.asarray(X)
         if X.ndim != 2 or X.shape[1] != 2:
-            raise ValueError(f"X must have two columns, of items, but its shape is {X.shape}")
+            raise ValueError(
+                f"X must have two columns, of items, but its shape is {X.shape}"
+            )
         if np.any(X[:, 0] == X[:, 1]):
             raise ValueError("an item is compared with itself")
         y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
         if y.ndim != 1 or not np.all((y == 0.0) | (y == 1.0) | (y == 0.5)):
-            raise ValueError("y must be 1 if the first item wins, 0 if the second, 0.5 if none")
+            raise ValueError(
+                "y must be 1 if the first item wins, 0 if the second, 0.5 if none"
+            )
         return X, y, more
 
     def rows(self, data: Data) -> Design:
@@ -621,7 +719,9 @@ class Pairs(Family):
         pairs, y, n = data.X, data.y, len(data.X)
         at, column = np.arange(n), np.zeros(n, int)
         if y is None:
-            turns = [[*pairwise(x), *((x[-1], z) for z in rest if x)] for x, rest in data.X]
+            turns = [
+                [*pairwise(x), *((x[-1], z) for z in rest if x)] for x, rest in data.X
+            ]
             pairs = np.array([pair for t in turns for pair in t]).reshape(-1, 2)
             at, y = np.repeat(at, [len(t) for t in turns]), np.ones(len(pairs))
             column = np.array([c for t in turns for c in range(len(t))], dtype=int)
@@ -635,7 +735,10 @@ class Pairs(Family):
             raise ValueError("items must all be words, or all be numbers") from error
         first, second = places.reshape(-1, 2).T
         won, lost = np.flatnonzero(y > 0), np.flatnonzero(y < 1)  # draws are both
-        winner, loser = np.append(first[won], second[lost]), np.append(second[won], first[lost])
+        winner, loser = (
+            np.append(first[won], second[lost]),
+            np.append(second[won], first[lost]),
+        )
         some, X = np.append(won, lost), sp.eye_array(len(items) - 1, format="csr")
         names, never = [str(x) for x in items[1:].tolist()], np.zeros(len(some), bool)
         table, data = (at[some], column[some]), data._replace(X=X)
@@ -649,7 +752,9 @@ class Pairs(Family):
         for i, (ranked, rest) in zip(data.example, data.X, strict=True):
             gone, last = report.separated_rows[i], len(ranked) - 1
             cuts = np.flatnonzero(gone[:last]) + 1
-            parts = [ranked[a:b] for a, b in zip([0, *cuts], [*cuts, last + 1], strict=True)]
+            parts = [
+                ranked[a:b] for a, b in zip([0, *cuts], [*cuts, last + 1], strict=True)
+            ]
             left = {x for x, cut in zip(rest, gone[last:], strict=False) if not cut}
             parts[-1] = [*parts[-1], left] if left else parts[-1]
             out += [part for part in parts if len(part) > 1 and kept[i]]
@@ -659,14 +764,24 @@ class Pairs(Family):
 FAMILIES: dict[str, Family] = {
     family.name: family
     for family in (
-        Labels("binomial", "logistf or brglm2 in R, firthmodels in Python", "Logit", "Probit"),
+        Labels(
+            "binomial",
+            "logistf or brglm2 in R, firthmodels in Python",
+            "Logit",
+            "Probit",
+        ),
         Labels("multinomial", "brglm2 in R", "MNLogit"),
         Ordinal("ordinal", "brglm2 in R, of adjacent categories", "OrderedModel"),
         Counts("poisson", "brglm2 in R", "Poisson"),
         Counts("negative_binomial", "brglm2 in R", "NegativeBinomial"),
         Cox("cox", "coxphf in R", "PHReg"),
-        Conditional("conditional", "coxphf in R, of strata with one choice", "ConditionalLogit"),
-        Pairs("pairs", "BradleyTerry2 in R, with br=TRUE; rankings: PlackettLuce, with npseudo"),
+        Conditional(
+            "conditional", "coxphf in R, of strata with one choice", "ConditionalLogit"
+        ),
+        Pairs(
+            "pairs",
+            "BradleyTerry2 in R, with br=TRUE; rankings: PlackettLuce, with npseudo",
+        ),
     )
 }
 
@@ -677,7 +792,9 @@ FAMILIES: dict[str, Family] = {
 def family_of(name: str | None, y: Any) -> Family:
     """The family by its name; None: binomial or multinomial, from y."""
     if name is not None and name not in FAMILIES:
-        raise ValueError(f"family must be one of {', '.join(FAMILIES)}, but is {name!r}")
+        raise ValueError(
+            f"family must be one of {', '.join(FAMILIES)}, but is {name!r}"
+        )
     few = name is None and (are_trials(y) or len(set(np.ravel(y).tolist())) <= 2)
     return FAMILIES[name or ("binomial" if few else "multinomial")]
 
@@ -685,11 +802,17 @@ def family_of(name: str | None, y: Any) -> Family:
 def data_of(family: Family, X: Any, given: Mapping[str, Any]) -> Data:
     """The examples of positive weight, with trials, read by their family."""
     y, names, weight = given["y"], given["feature_names"], given["sample_weight"]
-    more = {k: given[k] for k in ("offset", "strata", "entry", "groups") if given[k] is not None}
+    more = {
+        k: given[k]
+        for k in ("offset", "strata", "entry", "groups")
+        if given[k] is not None
+    }
     for key in more:
         if key not in family.takes:
             who = ", ".join(repr(f.name) for f in FAMILIES.values() if key in f.takes)
-            raise ValueError(f"{key} is for family {who}, but the family is {family.name!r}")
+            raise ValueError(
+                f"{key} is for family {who}, but the family is {family.name!r}"
+            )
     pairs = family.name == "pairs"
     if y is None and not pairs:
         raise ValueError(f"y is missing: family={family.name!r} needs it")
@@ -699,14 +822,27 @@ def data_of(family: Family, X: Any, given: Mapping[str, Any]) -> Data:
     names = _get_feature_names(X) if names is None else names
     X, y, more = family.read(X, y, more)
     check_consistent_length(X, y)
-    n, names = X.shape[0], [f"x{j}" for j in range(X.shape[1])] if names is None else names
+    n, names = (
+        X.shape[0],
+        [f"x{j}" for j in range(X.shape[1])] if names is None else names,
+    )
     if len(names) != X.shape[1] and not pairs:
-        raise ValueError(f"feature_names has {len(names)} names, but X has {X.shape[1]} columns")
-    used = y.any(axis=1) if isinstance(family, Labels) and y.ndim == 2 else np.ones(n, bool)
+        raise ValueError(
+            f"feature_names has {len(names)} names, but X has {X.shape[1]} columns"
+        )
+    used = (
+        y.any(axis=1)
+        if isinstance(family, Labels) and y.ndim == 2
+        else np.ones(n, bool)
+    )
     if weight is not None:
-        used &= _check_sample_weight(weight, used[:, None], ensure_non_negative=True) > 0
+        used &= (
+            _check_sample_weight(weight, used[:, None], ensure_non_negative=True) > 0
+        )
     if not used.any():
-        raise ValueError("no example counts; there must be at least one non-zero weight")
+        raise ValueError(
+            "no example counts; there must be at least one non-zero weight"
+        )
     if not used.all():
         X, y = X[used], None if y is None else y[used]
         more = {k: v[used] if isinstance(v, np.ndarray) else v for k, v in more.items()}
@@ -726,7 +862,9 @@ def numbers_of(X: Any) -> Any:
             "convert": "X holds words, but numbers are needed; give categories as dummies: "
             "pandas.get_dummies(X, drop_first=True)",
         }
-        text = next((text for word, text in advice.items() if word in str(error)), str(error))
+        text = next(
+            (text for word, text in advice.items() if word in str(error)), str(error)
+        )
         raise ValueError(text) from error
     return X.astype(np.float64, copy=False)
 
@@ -755,9 +893,15 @@ def codes(values: Any, name: str, n: int) -> Array:
     """Integers for labels, in one column or several."""
     values = np.asarray(values)
     if values.dtype.kind == "f" and np.isnan(values).any():
-        raise ValueError(f"{name} contains NaN; give those examples a label of their own")
+        raise ValueError(
+            f"{name} contains NaN; give those examples a label of their own"
+        )
     if values.ndim not in (1, 2) or len(values) != n:
-        raise ValueError(f"{name} must have {n} entries, but has the shape {values.shape}")
+        raise ValueError(
+            f"{name} must have {n} entries, but has the shape {values.shape}"
+        )
     columns = values.reshape(n, -1).T
-    each = np.column_stack([np.unique(column, return_inverse=True)[1] for column in columns])
+    each = np.column_stack(
+        [np.unique(column, return_inverse=True)[1] for column in columns]
+    )
     return np.asarray(np.unique(each, axis=0, return_inverse=True)[1]).ravel()

@@ -11,7 +11,9 @@ import numpy as np
 
 from marginsvm.separation.families import FAMILIES
 
-_FAMILIES = {model: f.name for f in FAMILIES.values() for model in f.models} | {"GLM": ""}
+_FAMILIES = {model: f.name for f in FAMILIES.values() for model in f.models} | {
+    "GLM": ""
+}
 
 
 def arguments_of(results: Any, frame: Any) -> dict[str, Any] | None:
@@ -28,13 +30,27 @@ def arguments_of(results: Any, frame: Any) -> dict[str, Any] | None:
     model: Any = getattr(results, "model", None)
     if not hasattr(model, "exog") or not hasattr(model, "endog"):
         return None
-    kind = next((c.__name__ for c in type(model).__mro__ if c.__name__ in _FAMILIES), None)
+    kind = next(
+        (c.__name__ for c in type(model).__mro__ if c.__name__ in _FAMILIES), None
+    )
     if kind is None:
         known = ", ".join(_FAMILIES)
-        raise ValueError(f"a fitted {type(model).__name__} is not known; known are {known}")
-    X, y, family = np.asarray(model.exog, dtype=float), np.asarray(model.endog), _FAMILIES[kind]
+        raise ValueError(
+            f"a fitted {type(model).__name__} is not known; known are {known}"
+        )
+    X, y, family = (
+        np.asarray(model.exog, dtype=float),
+        np.asarray(model.endog),
+        _FAMILIES[kind],
+    )
     names = list(model.exog_names)[: X.shape[1]]
-    found = {"X": X, "feature_names": names, "fit_intercept": False, "family": family, "y": y}
+    found = {
+        "X": X,
+        "feature_names": names,
+        "fit_intercept": False,
+        "family": family,
+        "y": y,
+    }
     for name in ("offset", "strata", "entry", "groups"):
         if np.ndim(getattr(model, name, 0)) == 1:
             found[name] = getattr(model, name)
@@ -72,7 +88,11 @@ def _of_glm(model: Any, y: Any) -> dict[str, Any]:
     if name == "Binomial":
         trials = np.broadcast_to(np.asarray(model.n_trials, dtype=float), y.shape)
         won = np.rint(y * trials) if np.all(trials > 0) else y * trials
-        return {"y": np.column_stack([won, trials - won]), "family": "binomial", **weights}
+        return {
+            "y": np.column_stack([won, trials - won]),
+            "family": "binomial",
+            **weights,
+        }
     family = _FAMILIES.get(name)  # models of counts have the names of their families
     if family is None or type(model.family.link).__name__ != "Log":
         raise ValueError(f"a GLM of the family {name} with this link is not known")
@@ -81,7 +101,9 @@ def _of_glm(model: Any, y: Any) -> dict[str, Any]:
 
 def _of_lifelines(fitter: Any, frame: Any) -> dict[str, Any]:
     if frame is None or not hasattr(frame, "columns"):
-        raise ValueError("lifelines keeps no data: check_separability(fit, df) takes its frame, df")
+        raise ValueError(
+            "lifelines keeps no data: check_separability(fit, df) takes its frame, df"
+        )
     X = fitter.regressors.transform_df(frame)["beta_"]
     event = frame.get(fitter.event_col, np.ones(len(frame)))
     return {

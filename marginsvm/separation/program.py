@@ -51,7 +51,11 @@ TINY = 1e-9  # of unit vectors: 0 up to rounding
 CLEAR = 1e-6  # least dual variable of the squared hinge for unit rows at which a row overlaps
 # Largest dense matrices of sparse rows: entries (128 MB), and multiplications of their QR.
 DENSE, MULTIPLICATIONS = 2**24, 1e10
-FEW, A_COLUMN, ROUNDS = 500, 5, 50  # rows of a sample, at least, and for each column; samples
+FEW, A_COLUMN, ROUNDS = (
+    500,
+    5,
+    50,
+)  # rows of a sample, at least, and for each column; samples
 VECTORS = 16  # largest dimension of a null space of large sparse matrices
 PRECISE = {"atol": 1e-13, "btol": 1e-13, "conlim": 0.0}  # of least squares
 TOLERANCES = {f"{side}_feasibility_tolerance": 1e-9 for side in ("primal", "dual")}
@@ -148,7 +152,9 @@ def _missing(design: Design, found: Split, chosen: Array) -> Array:
 def identified(design: Design, some: Array) -> Array:
     """Features that are linearly independent of columns before them, in some of the rows."""
     i = np.flatnonzero(some)
-    rows = {name: getattr(design, name)[i] for name in ("plus", "minus", "equality", "at")}
+    rows = {
+        name: getattr(design, name)[i] for name in ("plus", "minus", "equality", "at")
+    }
     columns = split(replace(design, **rows)).kept if len(i) else i
     width, d = design.X.shape[1], design.data.X.shape[1]
     feature = columns % width - (width - d)  # intercepts and thresholds come first
@@ -188,8 +194,24 @@ def _split(design: Design, at: Array, A: Any, q: Array) -> Split:
     face = T @ N
     face[_lengths(face) <= 1e-8 * _lengths(T)] = 0.0
     direction = w[0].ravel() / unit, w[1].ravel() / unit
-    face, sums, T = face / unit[:, None], sums / unit[:, None], _with_rows(T, 1.0 / unit)
-    return Split(at, separated, direction, q / lengths, kept, loose, close, face, T, sums, spanned)
+    face, sums, T = (
+        face / unit[:, None],
+        sums / unit[:, None],
+        _with_rows(T, 1.0 / unit),
+    )
+    return Split(
+        at,
+        separated,
+        direction,
+        q / lengths,
+        kept,
+        loose,
+        close,
+        face,
+        T,
+        sums,
+        spanned,
+    )
 
 
 def _lengths(T: Any) -> Array:
@@ -198,7 +220,11 @@ def _lengths(T: Any) -> Array:
 
 def _with_rows(T: Any, factors: Array) -> Any:
     """Rows times factors."""
-    return sp.csr_array(sp.diags_array(factors) @ T) if sp.issparse(T) else T * factors[:, None]
+    return (
+        sp.csr_array(sp.diags_array(factors) @ T)
+        if sp.issparse(T)
+        else T * factors[:, None]
+    )
 
 
 def _columns_of_sparse(S: Any) -> tuple[Array, Any, Array]:
@@ -239,7 +265,9 @@ def first_independent(R: Array) -> tuple[Array, Array]:
     return np.array(kept, dtype=int), left
 
 
-def _independent_columns(design: Design, at: Array, S: Array) -> tuple[Array, Array, Array]:
+def _independent_columns(
+    design: Design, at: Array, S: Array
+) -> tuple[Array, Array, Array]:
     """Columns of scaled rows that are independent of those before them: kept, loose, close.
 
     Few columns are decided in integers. Rounded columns that are dependent up to their rounding are
@@ -260,7 +288,9 @@ def _independent_columns(design: Design, at: Array, S: Array) -> tuple[Array, Ar
             before = np.setdiff1d(columns[columns < j], loose)
             factors = np.linalg.lstsq(R[:, before], R[:, j], rcond=None)[0]
             most = 32 * UNIT * np.sqrt(len(S)) * (1 + np.abs(factors).sum())
-            some = rounded[before] & (np.abs(factors) > CLEAR * np.abs(factors).max(initial=0.0))
+            some = rounded[before] & (
+                np.abs(factors) > CLEAR * np.abs(factors).max(initial=0.0)
+            )
             rest = np.linalg.norm(R[:, j] - R[:, before] @ factors)
             loose += [j] * bool((some.any() or rounded[j]) and rest <= most)
     columns = np.setdiff1d(columns, loose)
@@ -271,7 +301,11 @@ def coordinates(S: Array) -> tuple[Array, Array]:
     """``Z = S T`` with nearly orthonormal columns, and T."""
     T, Z = np.eye(S.shape[1]), S
     for _ in range(3):
-        R = np.asarray(np.linalg.qr(Z, mode="r")) if len(Z) >= Z.shape[1] else np.eye(Z.shape[1])
+        R = (
+            np.asarray(np.linalg.qr(Z, mode="r"))
+            if len(Z) >= Z.shape[1]
+            else np.eye(Z.shape[1])
+        )
         least = 1e-16 * np.abs(R).max(initial=0.0) or 1.0  # of nothing but zeros
         R = R + np.diag(np.where(np.abs(R.diagonal()) < least, least, 0.0))
         inverse = solve_triangular(R, np.eye(len(R))) if len(R) else R
@@ -298,7 +332,9 @@ def multiplied(A: Array, B: Array) -> Parts:
     return high, low
 
 
-def faces(Z: Any, equality: Array, q: Any = 0.0) -> tuple[Array, Array, Array, Array, bool]:
+def faces(
+    Z: Any, equality: Array, q: Any = 0.0
+) -> tuple[Array, Array, Array, Array, bool]:
     """Separated rows, a direction, dual variables and a basis of the face, for unit rows.
 
     Of the dual variables q, those of overlapping rows may be known; else they are 0. Overlapping
@@ -327,14 +363,20 @@ def faces(Z: Any, equality: Array, q: Any = 0.0) -> tuple[Array, Array, Array, A
             weights, part[fixed] = np.split(weights, [len(rest)])
         else:
             w, weights = method(T)
-            w = w * (not sparse or not weights.any())  # else it is not 0 on overlapping rows
+            w = w * (
+                not sparse or not weights.any()
+            )  # else it is not 0 on overlapping rows
         if not w.any() and not weights.any():
             break  # nothing is known
-        over = weights > (1e-3 if sparse and not fixed.any() else CLEAR)  # of steps by lsmr
+        over = weights > (
+            1e-3 if sparse and not fixed.any() else CLEAR
+        )  # of steps by lsmr
         part[rest] = np.where(over, weights, 0.0) / lengths
         parts.append(part)
     separated = np.isin(np.arange(n), rest)
-    for part in parts:  # A'q = 0 holds on the previous face: correct in proportion to these
+    for (
+        part
+    ) in parts:  # A'q = 0 holds on the previous face: correct in proportion to these
         if not sparse:
             part = part + _balancing(Z, part, np.where(equality, 1.0, q))
         most = np.max(-part[q > 0] / q[q > 0], initial=0.0)
@@ -361,7 +403,11 @@ def _balancing(Z: Array, q: Array, by: Array) -> Array:
     some, out = np.flatnonzero(by), np.zeros(len(q))
     D, right = _with_rows(Z[some], by[some]).T, -(Z.T @ q)
     if len(some):
-        solve = partial(lsmr, maxiter=1000, **PRECISE) if sp.issparse(D) else np.linalg.lstsq
+        solve = (
+            partial(lsmr, maxiter=1000, **PRECISE)
+            if sp.issparse(D)
+            else np.linalg.lstsq
+        )
         out[some] = solve(D, right)[0]
     return out * by
 
@@ -381,7 +427,9 @@ def _hinge(T: Any) -> tuple[Array, Array]:
         active = np.flatnonzero(slack)
         A, right = T[active], slack[active]
         g = A.T @ right
-        ridge = 1e-3 * np.sqrt(g @ g) * (len(active) < k)  # where the Hessian is singular
+        ridge = (
+            1e-3 * np.sqrt(g @ g) * (len(active) < k)
+        )  # where the Hessian is singular
         if k > 2000:
             step = lsmr(A, right, np.sqrt(ridge), 1e-10, 1e-10, 0.0, 300)[0]
         else:

@@ -77,7 +77,9 @@ def in_floats(v: Array, kept: Array, n_columns: int) -> Parts:
     values, out = [Fraction(x, top) for x in v.tolist()], np.zeros((2, n_columns))
     for part in out:
         part[kept] = [float(x) for x in values]
-        values = [x - Fraction(y) for x, y in zip(values, part[kept].tolist(), strict=True)]
+        values = [
+            x - Fraction(y) for x, y in zip(values, part[kept].tolist(), strict=True)
+        ]
     return out[0], out[1]
 
 
@@ -111,12 +113,19 @@ def of_graph(design: Design) -> Answer:
     part = connected_components(graph, connection="weak")[1]
     out = np.full(n, families.EITHER, dtype=object)
     out[breadth_first_order(graph, 0, return_predecessors=False)] = families.MINUS
-    out[breadth_first_order(graph.T.tocsr(), 0, return_predecessors=False)] = families.PLUS
+    out[breadth_first_order(graph.T.tocsr(), 0, return_predecessors=False)] = (
+        families.PLUS
+    )
     out[levels == levels[0]] = families.FINITE
     out[part != part[0]] = UNIDENTIFIED
     found, w = Split.of_nothing(*design.shape), (levels - levels[0])[1:].astype(float)
-    found.separated, found.direction = levels[edges[0]] != levels[edges[1]], (w, 0.0 * w)
-    return Answer(found, separable=bool(found.separated.all()), signs=(out[1:].tolist(), []))
+    found.separated, found.direction = (
+        levels[edges[0]] != levels[edges[1]],
+        (w, 0.0 * w),
+    )
+    return Answer(
+        found, separable=bool(found.separated.all()), signs=(out[1:].tolist(), [])
+    )
 
 
 def answer(design: Design) -> Answer:
@@ -136,7 +145,9 @@ def answer(design: Design) -> Answer:
             doubt = flaw_in_floats(design, found)
             if doubt:
                 return Answer(found, None, f"{doubt}.", undecided=True)
-            return _decided(design, found, None, _UP_TO_ROUNDING.format("it is not proved"))
+            return _decided(
+                design, found, None, _UP_TO_ROUNDING.format("it is not proved")
+            )
         if every:
             break
     simple = _by_simplex(design) if n * d <= SIMPLEX else None
@@ -150,7 +161,9 @@ def _decided(design: Design, found: Split, face: Face | None, reason: str) -> An
     if not found.separated.all():
         known = design.equality.any() or (face is not None and not reason)
         return Answer(found, face, reason, False if known else None)
-    known = face is not None or not len(not_positive(design, found.separated, found.direction)[0])
+    known = face is not None or not len(
+        not_positive(design, found.separated, found.direction)[0]
+    )
     return Answer(found, face, reason, True if known else None)
 
 
@@ -160,8 +173,16 @@ def prove(design: Design, found: Split) -> tuple[str, Face | None]:
     Returns the unproved part, or an empty string; and the face. With a face, only the dependence of
     columns is unproved: all else holds without these columns.
     """
-    some, (n, d), flaw = spanning(design, found), design.shape, flaw_of_weights(design, found)
-    at, q, rest = found.at[some], found.weights[some], np.setdiff1d(np.arange(d), found.kept)
+    some, (n, d), flaw = (
+        spanning(design, found),
+        design.shape,
+        flaw_of_weights(design, found),
+    )
+    at, q, rest = (
+        found.at[some],
+        found.weights[some],
+        np.setdiff1d(np.arange(d), found.kept),
+    )
     if len(found.kept) == n:  # these span all columns
         rest = rest[rest < found.kept.max(initial=0)]
     if flaw:
@@ -180,9 +201,16 @@ def _holds_in_floats(design: Design, found: Split, at: Array, q: Array) -> bool:
 
     Error bounds make both rigorous.
     """
-    kept, k, every, unit = found.kept, len(found.kept), found.separated.all(), design.reach
+    kept, k, every, unit = (
+        found.kept,
+        len(found.kept),
+        found.separated.all(),
+        design.reach,
+    )
     rows = found.at[:: len(found.at) // (4 * k + 1) + 1] if every else at
-    if not k <= len(rows) <= WRITTEN / design.shape[1] or (found.separated.any() and not every):
+    if not k <= len(rows) <= WRITTEN / design.shape[1] or (
+        found.separated.any() and not every
+    ):
         return False
     A, E = (dense(part(rows) / unit)[:, kept] for part in (design.rows, design.errors))
     if every:
@@ -200,12 +228,25 @@ def _holds_in_floats(design: Design, found: Split, at: Array, q: Array) -> bool:
 def _in_integers(design: Design, found: Split, rest: Array) -> tuple[str, Face | None]:
     """``prove`` in integers: for rows of both kinds, and dependent columns."""
     some, kept, separated = spanning(design, found), found.kept, found.separated
-    at, q, equality = found.at[some], found.weights[some], design.equality[found.at[some]]
+    at, q, equality = (
+        found.at[some],
+        found.weights[some],
+        design.equality[found.at[some]],
+    )
     M, d = design.integers(np.arange(design.shape[0])), design.shape[1]
-    flaw = f"column {rest[0]} is not identified only up to rounding" if len(rest) else ""
-    if len(rest) and len(rest) <= MANY and not len(found.loose) and _are_sums(M, found, rest):
+    flaw = (
+        f"column {rest[0]} is not identified only up to rounding" if len(rest) else ""
+    )
+    if (
+        len(rest)
+        and len(rest) <= MANY
+        and not len(found.loose)
+        and _are_sums(M, found, rest)
+    ):
         flaw = ""
-    near = found.face[kept] / np.maximum(np.abs(found.face[kept]).max(axis=0, initial=0.0), 1e-300)
+    near = found.face[kept] / np.maximum(
+        np.abs(found.face[kept]).max(axis=0, initial=0.0), 1e-300
+    )
     null = exact.null_space(M[at][:, kept], near)
     if null is None:
         return "it takes too long", None
@@ -222,7 +263,10 @@ def _in_integers(design: Design, found: Split, rest: Array) -> tuple[str, Face |
     if (exact.multiplied(T, near[:, None]) <= 0).any():
         return "not all rows that are called separated are", None
     if len(exact.independent(exact.multiplied(T, face.vectors.T))[1]) < len(face.free):
-        return "columns are called identified that are not known to be independent", None
+        return (
+            "columns are called identified that are not known to be independent",
+            None,
+        )
     A, weights = _both_ways(M[at][:, np.delete(kept, face.free)], equality, q)
     if (q[~equality] > 0).any() and exact.positive_weights(A.T, weights) is None:
         return "no exact weights near these are known", None
@@ -232,24 +276,38 @@ def _in_integers(design: Design, found: Split, rest: Array) -> tuple[str, Face |
 def _are_sums(M: Array, found: Split, rest: Array) -> bool:
     """Whether columns are linear combinations of those before them, in all rows."""
     used = np.union1d(found.kept, rest)
-    M, own, before = M[:, used], np.searchsorted(used, rest), np.searchsorted(used, found.kept)
+    M, own, before = (
+        M[:, used],
+        np.searchsorted(used, rest),
+        np.searchsorted(used, found.kept),
+    )
     (F, e), near = exact.floats(M[found.at], 0), np.zeros((len(used), len(rest)))
     near[own] = np.eye(len(rest))
     near[before] = -np.linalg.lstsq(F[:, before], F[:, own], rcond=None)[0]
     null = exact.null_space(M[found.at], near * 2.0 ** -(e.T - e.max()))
-    if null is None or null[1].tolist() != own.tolist() or exact.multiplied(M, null[0].T).any():
+    if (
+        null is None
+        or null[1].tolist() != own.tolist()
+        or exact.multiplied(M, null[0].T).any()
+    ):
         return False
-    return not any(row[j + 1 :].any() for row, j in zip(null[0], own.tolist(), strict=True))
+    return not any(
+        row[j + 1 :].any() for row, j in zip(null[0], own.tolist(), strict=True)
+    )
 
 
 def _both_ways(A: Array, equality: Array, q: Array) -> tuple[Array, Array]:
     """Rows with q > 0: an equality is split into two opposite rows."""
     top, free = np.abs(q).max(initial=0.0) or 1.0, q[equality]
     weights = [q[~equality], top + np.maximum(free, 0.0), top + np.maximum(-free, 0.0)]
-    return np.concatenate([A[~equality], A[equality], -A[equality]]), np.concatenate(weights)
+    return np.concatenate([A[~equality], A[equality], -A[equality]]), np.concatenate(
+        weights
+    )
 
 
-def not_positive(design: Design, some: Array, w: Parts, face: Face | None = None) -> Parts:
+def not_positive(
+    design: Design, some: Array, w: Parts, face: Face | None = None
+) -> Parts:
     """Rows of a mask on which a direction is not proved to be positive, and its signs.
 
     The direction is replaced by the nearest one of the face, if that is known.
@@ -267,7 +325,9 @@ def not_positive(design: Design, some: Array, w: Parts, face: Face | None = None
         return unclear, signs
     if v is None:
         pairs = zip(w[0].tolist(), w[1].tolist(), strict=True)
-        v = np.array(exact.integers([Fraction(a) + Fraction(b) for a, b in pairs]), object)
+        v = np.array(
+            exact.integers([Fraction(a) + Fraction(b) for a, b in pairs]), object
+        )
     return unclear[~(design.integers(unclear).astype(object) @ v > 0)], signs
 
 
@@ -313,11 +373,15 @@ def flaw_in_floats(design: Design, found: Split) -> str:
     if flaw:
         return flaw
     V = face_in_floats(design, found)
-    W = V @ np.random.default_rng(0).standard_normal((V.shape[1], 8))  # an error is seen in one
+    W = V @ np.random.default_rng(0).standard_normal(
+        (V.shape[1], 8)
+    )  # an error is seen in one
     if (np.abs(design.margins(W)[~found.separated]) > 1e-7).any():
         return "some overlapping rows are not combinations of those with weight"
     if (V.any(axis=1) != found.face.any(axis=1))[kept].any():
-        return "coefficients are called infinite that are finite, or the other way round"
+        return (
+            "coefficients are called infinite that are finite, or the other way round"
+        )
     return ""
 
 
@@ -341,7 +405,11 @@ def _by_simplex(design: Design) -> Split | None:
         weights, v = np.asarray(found[0]), found[1]
         if v is None:
             some = np.flatnonzero(b)[:1]  # the sum is a positive multiple of b
-            k = Fraction(int(rows[:, some[0]] @ weights), int(b[some[0]])) if len(some) else 1
+            k = (
+                Fraction(int(rows[:, some[0]] @ weights), int(b[some[0]]))
+                if len(some)
+                else 1
+            )
             both = np.array([float(x / k) for x in weights.tolist()])
             q = both[:n] + left
             q[equality] -= both[n:]
@@ -358,7 +426,9 @@ def _by_simplex(design: Design) -> Split | None:
 # ---- signs of infinite coefficients
 
 
-def statuses(design: Design, found: Split, face: Face | None) -> tuple[list[str], list[int]]:
+def statuses(
+    design: Design, found: Split, face: Face | None
+) -> tuple[list[str], list[int]]:
     """The status of each column, and columns whose sign is undecided.
 
     A coefficient is finite exactly if all directions of the face are 0 in it. Else it has one sign
@@ -377,9 +447,14 @@ def statuses(design: Design, found: Split, face: Face | None) -> tuple[list[str]
     few = found.spanned and len(infinite) <= MOST_SIGNS
     cone = Cone(design, found, face if design.is_whole else None, few)
     cone.take(*found.direction)
-    signs, words = [cone.sign(j) for j in infinite], {1: families.PLUS, -1: families.MINUS}
+    signs, words = (
+        [cone.sign(j) for j in infinite],
+        {1: families.PLUS, -1: families.MINUS},
+    )
     out[infinite] = [words.get(sign or 0, families.EITHER) for sign in signs]
-    return out.tolist(), [j for j, sign in zip(infinite, signs, strict=True) if sign is None]
+    return out.tolist(), [
+        j for j, sign in zip(infinite, signs, strict=True) if sign is None
+    ]
 
 
 class Cone:
@@ -390,12 +465,19 @@ class Cone:
 
     def __init__(self, design: Design, found: Split, face: Any, few: bool) -> None:
         self.design, self.found, self.face, self.few = design, found, face, few
-        self.seen = np.zeros((3, design.shape[1]), bool)  # rows 1 and -1: columns with this sign
+        self.seen = np.zeros(
+            (3, design.shape[1]), bool
+        )  # rows 1 and -1: columns with this sign
         self.look_at(np.intersect1d(found.at, np.flatnonzero(found.separated)))
 
     def look_at(self, at: Array) -> None:
         """Set T to some of the separated rows, in well-conditioned coordinates."""
-        self.at, A, F, unit = at, self.design.rows(at), self.found.face, self.design.reach
+        self.at, A, F, unit = (
+            at,
+            self.design.rows(at),
+            self.found.face,
+            self.design.reach,
+        )
         T, size = np.asarray(A @ F), program.CLEAR * (np.abs(A) @ np.abs(F)).max(axis=1)
         if (np.abs(T).max(axis=1) < size).any() and len(at) * F.size <= 1e7:
             T = multiplied(dense(A), F)[0]
@@ -409,7 +491,9 @@ class Cone:
 
     def take(self, w: Array, low: Any = 0.0) -> bool:
         """Note the signs of a direction of the cone; if it is outside, violated rows join T."""
-        bad, signs = not_positive(self.design, self.found.separated, (w, low + 0 * w), self.face)
+        bad, signs = not_positive(
+            self.design, self.found.separated, (w, low + 0 * w), self.face
+        )
         new = np.setdiff1d(bad, self.at)[: 4 * len(self.z)]
         if len(new):
             self.look_at(np.union1d(self.at, new))
@@ -427,7 +511,9 @@ class Cone:
         columns, only signs that a single row implies are known.
         """
         every = np.flatnonzero(self.found.separated)
-        small = self.few and self.face is not None and len(every) * len(self.z) <= SIMPLEX
+        small = (
+            self.few and self.face is not None and len(every) * len(self.z) <= SIMPLEX
+        )
         for sign in (1, -1):
             for attempt in range(10):  # until all rows that are violated have joined T
                 if self.seen[-sign, j]:
@@ -440,7 +526,12 @@ class Cone:
                 if not self.few:
                     break
                 # half the way to the boundary of the cone, against the sign
-                z = self.z - line * np.min((self.T @ self.z)[m > 0] / m[m > 0], initial=1e6) / 2
+                z = (
+                    self.z
+                    - line
+                    * np.min((self.T @ self.z)[m > 0] / m[m > 0], initial=1e6)
+                    / 2
+                )
                 if attempt or line @ z >= 0:
                     rows = np.vstack([self.T, -line])
                     separated, z, q = program.faces(rows, np.zeros(len(rows), bool))[:3]
@@ -448,7 +539,10 @@ class Cone:
                         if self.is_sum(sign, j, q[:-1] / (q[-1] or 1.0)):
                             return sign
                         break
-                    z = z / (np.sqrt(z @ z) or 1.0) + (0.0 if separated.all() else 1e-3) * self.z
+                    z = (
+                        z / (np.sqrt(z @ z) or 1.0)
+                        + (0.0 if separated.all() else 1e-3) * self.z
+                    )
                 if self.take(self.F @ z):
                     self.z = z / np.sqrt(z @ z)
             if small and not self.seen[-sign, j]:
@@ -472,8 +566,13 @@ class Cone:
         for least in (1e-9, 0.0) if self.face is not None else ():
             some = np.flatnonzero(q > least * q.max())
             M, line = self.on_face(self.at[some], j)
-            weights = np.append(q[some] / self.lengths[some], 1.0 / np.sqrt(self.F[j] @ self.F[j]))
-            if exact.positive_weights(np.vstack([M, -sign * line]).T, weights) is not None:
+            weights = np.append(
+                q[some] / self.lengths[some], 1.0 / np.sqrt(self.F[j] @ self.F[j])
+            )
+            if (
+                exact.positive_weights(np.vstack([M, -sign * line]).T, weights)
+                is not None
+            ):
                 return True
         return self.face is None
 
@@ -568,7 +667,9 @@ def check_separability_proof(
     True
     """
     if report.kind == families.UNDECIDED:
-        raise ValueError("the report is undecided, and claims nothing that could be checked here")
+        raise ValueError(
+            "the report is undecided, and claims nothing that could be checked here"
+        )
     kind = families.FAMILIES[report.family]
     given = {**report.given, "y": y, "sample_weight": sample_weight}
     data = families.data_of(kind, X, given)
@@ -591,17 +692,28 @@ def check_separability_proof(
     return SeparabilityCheck(not flaw, flaw, exact)
 
 
-def _flaw_of_pairs(design: Design, separated: Array, w: Array, status: list[str]) -> str:
+def _flaw_of_pairs(
+    design: Design, separated: Array, w: Array, status: list[str]
+) -> str:
     truth, rise = of_graph(design), design.margins(w[:, None])[:, 0]
     if not np.array_equal(separated, truth.found.separated):
         return "other comparisons are separated"
     if not np.array_equal(separated, rise > 0) or (rise < 0).any():
         return "the direction does not separate exactly these comparisons"
-    return "" if truth.signs == (status, []) else "the status of a coefficient is another one"
+    return (
+        ""
+        if truth.signs == (status, [])
+        else "the status of a coefficient is another one"
+    )
 
 
 def _flaw_of_rows(
-    report: Any, design: Design, separated: Array, w: Array, status: list[str], exact: bool
+    report: Any,
+    design: Design,
+    separated: Array,
+    w: Array,
+    status: list[str],
+    exact: bool,
 ) -> tuple[str, bool]:
     """An error of the report's direction, q or statuses; and whether all is without rounding.
 
@@ -610,12 +722,21 @@ def _flaw_of_rows(
     (n, d), known = design.shape, np.array(status) != UNIDENTIFIED
     some, q, none = np.ones(n, bool), np.zeros(n), np.zeros((d, 0))
     if n * d > EXACT / 2:
-        order, size = np.random.default_rng(0).permutation(n), program.A_COLUMN * d + program.FEW
+        order, size = (
+            np.random.default_rng(0).permutation(n),
+            program.A_COLUMN * d + program.FEW,
+        )
         some = (order < size) | (separated & (np.cumsum(separated) <= size))
     if report.overlap_weights is not None:
         q = dense(report.overlap_weights[design.example, design.column]).ravel()
-    at, kept, no = np.flatnonzero(some | (q != 0)), np.flatnonzero(known), np.zeros(0, int)
-    found = Split(at, separated, (w, report.tail), q[at], kept, no, no, none, none, none)
+    at, kept, no = (
+        np.flatnonzero(some | (q != 0)),
+        np.flatnonzero(known),
+        np.zeros(0, int),
+    )
+    found = Split(
+        at, separated, (w, report.tail), q[at], kept, no, no, none, none, none
+    )
     if separated.any():
         found.face = face_in_floats(design, found)
     doubt, face = prove(design, found)
@@ -624,5 +745,7 @@ def _flaw_of_rows(
     if exact and not flaw and statuses(design, found, face) != (status, []):
         flaw = "the sign of a coefficient is another one, or not proved"
     if not flaw and (moved != (known & (np.array(status) != families.FINITE))).any():
-        flaw = "coefficients are called infinite that are finite, or the other way round"
+        flaw = (
+            "coefficients are called infinite that are finite, or the other way round"
+        )
     return flaw, exact or (face is not None and not doubt)

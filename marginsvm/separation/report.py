@@ -15,7 +15,14 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 from marginsvm._threads import single_threaded_blas
 from marginsvm._typing import Array
 from marginsvm.separation import families
-from marginsvm.separation.families import FINITE, UNDECIDED, UNIDENTIFIED, Data, Direction, Family
+from marginsvm.separation.families import (
+    FINITE,
+    UNDECIDED,
+    UNIDENTIFIED,
+    Data,
+    Direction,
+    Family,
+)
 from marginsvm.separation.fitted_models import arguments_of
 from marginsvm.separation.program import identified
 from marginsvm.separation.proof import answer, in_floats, of_graph, statuses
@@ -126,7 +133,9 @@ class Separability:
 
     def __getattribute__(self, name: str) -> Any:
         value = super().__getattribute__(name)
-        if name in ("coefficients", "reason") and callable(value):  # computed when it is read
+        if name in ("coefficients", "reason") and callable(
+            value
+        ):  # computed when it is read
             value = value()
             object.__setattr__(self, name, value)
         return value
@@ -213,12 +222,19 @@ class Separability:
 
         frame = pd.DataFrame(self.coefficients, columns=["coefficient", "status"])
         flat = self.direction and self._family.flat(*self.direction, self.fit_intercept)
-        return frame.assign(direction=0.0 if flat is None else flat).set_index("coefficient")
+        return frame.assign(direction=0.0 if flat is None else flat).set_index(
+            "coefficient"
+        )
 
     def __repr__(self) -> str:
         first = sorted(self.coefficients, key=lambda c: c.status == FINITE)[:_LISTED]
-        shown = [c for c in self.coefficients if c in first and first[0].status != FINITE]
-        width, left = max((len(c.name) for c in shown), default=0), len(self.coefficients)
+        shown = [
+            c for c in self.coefficients if c in first and first[0].status != FINITE
+        ]
+        width, left = (
+            max((len(c.name) for c in shown), default=0),
+            len(self.coefficients),
+        )
         words = {families.EITHER: "infinite, of either sign"}
         table = [f"  {c.name:<{width}}  {words.get(c.status, c.status)}" for c in shown]
         more = f"  and {left - len(table)} more: see coefficients or to_frame()"
@@ -229,7 +245,11 @@ class Separability:
         """Findings, and advice."""
         if self.kind == UNDECIDED:
             return [f"Undecided: {self.reason}"]
-        noun, named, sure = self._family.noun, _listed(self._infinite()), self.estimate_exists
+        noun, named, sure = (
+            self._family.noun,
+            _listed(self._infinite()),
+            self.estimate_exists,
+        )
         doubt = ", up to rounding" if sure is None else ""
         start = "Undecided in the last digits; up to rounding: " if sure is None else ""
         if self.kind == families.OVERLAP:
@@ -241,7 +261,9 @@ class Separability:
         else:
             perfect = np.flatnonzero(self.separated).tolist()
             partly = int(self.separated_rows.any(axis=1).sum()) - len(perfect)
-            rest = f", and some outcomes are ruled out for {partly} others" * (partly > 0)
+            rest = f", and some outcomes are ruled out for {partly} others" * (
+                partly > 0
+            )
             limit = " The finite coefficients are those of a fit to remainder(X)."
             texts = [
                 f"{start}{self.kind.capitalize()} separation: {len(perfect)} of "
@@ -265,7 +287,9 @@ class Separability:
 
     def _infinite(self) -> list[str]:
         """The names of infinite coefficients."""
-        return [c.name for c in self.coefficients if c.status not in (FINITE, UNIDENTIFIED)]
+        return [
+            c.name for c in self.coefficients if c.status not in (FINITE, UNIDENTIFIED)
+        ]
 
     @property
     def sentence(self) -> str:
@@ -392,7 +416,9 @@ def check_separability(
     >>> report.kind, int(report.separated.sum()), report.coefficients[-1]
     ('quasi-complete', 10, Coefficient(name='x4', status='-inf'))
     """
-    given = {name: value for name, value in locals().items() if name not in ("X", "family")}
+    given = {
+        name: value for name, value in locals().items() if name not in ("X", "family")
+    }
     fitted = arguments_of(X, y)
     if fitted is not None:
         return check_separability(**fitted)
@@ -405,7 +431,9 @@ def check_separability(
     try:
         return Separability(**_of_rows(kind, data), **common)
     except MemoryError as error:
-        return Separability(UNDECIDED, np.zeros((data.n, 1), bool), reason=f"{error}.", **common)
+        return Separability(
+            UNDECIDED, np.zeros((data.n, 1), bool), reason=f"{error}.", **common
+        )
 
 
 def _of_rows(kind: Family, data: Data) -> dict[str, Any]:
@@ -431,7 +459,9 @@ def _of_rows(kind: Family, data: Data) -> dict[str, Any]:
     table = kind.table(design, separated)
     shape = (data.n, data.n) if kind.compares else table.shape
     weights = q / (np.abs(q).sum() or 1.0), (design.example[at], design.column[at])
-    proof = None if known.separable or known.signs else sp.csr_array(weights, shape=shape)
+    proof = (
+        None if known.separable or known.signs else sp.csr_array(weights, shape=shape)
+    )
     shown = separated.any() and not known.undecided
     return {
         "kind": UNDECIDED if known.undecided else families.kind_of(separated),

@@ -33,13 +33,27 @@ from scipy.optimize import nnls
 from marginsvm._typing import Array
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.solvers.solution import NOTHING, Solution
-from marginsvm.solvers.systems import Factor, Rows, Weights, conjugate_gradients, side_of
+from marginsvm.solvers.systems import (
+    Factor,
+    Rows,
+    Weights,
+    conjugate_gradients,
+    side_of,
+)
 
 EPS = float(np.finfo(np.float64).eps)
-FIRST, FIRST_OF_PAIR = 100, 5  # size of the first working set: in total, and per pair of classes
+FIRST, FIRST_OF_PAIR = (
+    100,
+    5,
+)  # size of the first working set: in total, and per pair of classes
 FEW, WIDE = 500, 3000  # rows that all enter the first working set; with slack and d > n
-GROWTH, NEAR = 0.2, 0.02  # largest growth per iteration (of the support); rows this near 1 stay
-FOR_NEAREST = 1500  # largest number of rows for nonnegative least squares (less than a second)
+GROWTH, NEAR = (
+    0.2,
+    0.02,
+)  # largest growth per iteration (of the support); rows this near 1 stay
+FOR_NEAREST = (
+    1500  # largest number of rows for nonnegative least squares (less than a second)
+)
 ROOM = 4500  # largest working set: 160 MB
 LOST = 1e-12  # relative rounding error of a margin
 SINGULAR = 2  # ratio of rows to features above which G counts as singular
@@ -57,7 +71,9 @@ Solved = tuple[Array, Array, Array | None]  # u on a working set, f, and optiona
 def active_set(solution: Solution, start: Array | None) -> Iterator[None]:
     """Solve a program without upper bounds on alpha, by a working set of rows."""
     qp, rows = solution.qp, Rows(solution.qp)
-    ridge, target = (np.broadcast_to(v, qp.shape).ravel() for v in (qp.ridge, qp.target))
+    ridge, target = (
+        np.broadcast_to(v, qp.shape).ravel() for v in (qp.ridge, qp.target)
+    )
     work, least = first_rows(rows)
     if start is not None and np.any(start):
         solution.dual(start)
@@ -134,10 +150,14 @@ def first_rows(rows: Rows) -> tuple[Array, int]:
     return rows.ids[rank < max(least // np.count_nonzero(counts), 2)], least
 
 
-Exchange = Callable[[Array], tuple[Array, Array, Array]]  # u, f and z for given rows with u > 0
+Exchange = Callable[
+    [Array], tuple[Array, Array, Array]
+]  # u, f and z for given rows with u > 0
 
 
-def block_pivoting(solve: Exchange, passive: Array, game: bool = False) -> Solved | None:
+def block_pivoting(
+    solve: Exchange, passive: Array, game: bool = False
+) -> Solved | None:
     """Solution u, f of the program on a few rows; None: the exchanges do not converge."""
     fewest, left = len(passive) + 1, TURNS
     while left >= 0:
@@ -146,7 +166,9 @@ def block_pivoting(solve: Exchange, passive: Array, game: bool = False) -> Solve
         except np.linalg.LinAlgError:
             return None
         small = max(NEGATIVE * max(float(f[-1]), 0.0) if game else NEGATIVE, 1e-14)
-        wrong = np.where(passive, u < -NEGATIVE * np.abs(u).max(initial=0.0), z < -small)
+        wrong = np.where(
+            passive, u < -NEGATIVE * np.abs(u).max(initial=0.0), z < -small
+        )
         count = int(np.count_nonzero(wrong))
         if count == 0:
             return np.maximum(u, 0.0), f, None
@@ -177,7 +199,11 @@ def by_rows(G: Array, F: Array, target: Array, ridge: Array, g: Array) -> Exchan
 
 def by_features(rows: Rows) -> Exchange:
     """Systems by the features, for all rows of a program with a ridge."""
-    side, target, ridge = side_of(rows), rows.flat(rows.qp.target), rows.flat(rows.qp.ridge)
+    side, target, ridge = (
+        side_of(rows),
+        rows.flat(rows.qp.target),
+        rows.flat(rows.qp.ridge),
+    )
 
     def solve(passive: Array) -> tuple[Array, Array, Array]:
         x, u = side.factor(Weights(np.where(passive, ridge, np.inf)))(target, side.g)
@@ -205,7 +231,11 @@ def nearest_point(rows: Rows, work: Array, F: Array) -> Solved | None:
     except RuntimeError:  # too many iterations
         return None
     u, f, w = wolfe(A, F, qp.g, u / max(u.sum(), 1e-300))
-    return u, f, w.reshape(qp.k, d) if d is not None and A.shape[1] == qp.k * d else None
+    return (
+        u,
+        f,
+        w.reshape(qp.k, d) if d is not None and A.shape[1] == qp.k * d else None,
+    )
 
 
 def wolfe(A: Array, F: Array, g: Array, u: Array) -> tuple[Array, Array, Array]:
@@ -253,7 +283,11 @@ def least_squares(A: Array, b: Array) -> Array:
     m, n = A.shape
     x, order = np.zeros((max(m, n), 1)), np.zeros((n, 1), np.int32)
     x[:m, 0] = b
-    return x[:n, 0] if n == 0 else dgelsy(A, x, order, EPS * len(x), BLOCK * (n + 2))[1][:n, 0]
+    return (
+        x[:n, 0]
+        if n == 0
+        else dgelsy(A, x, order, EPS * len(x), BLOCK * (n + 2))[1][:n, 0]
+    )
 
 
 def pivoting_by_products(solution: Solution, start: Array | None) -> Iterator[None]:
@@ -297,7 +331,9 @@ def pivoting_by_products(solution: Solution, start: Array | None) -> Iterator[No
             passive = passive ^ wrong
 
 
-def _on_face(qp: QuadraticProgram, face: Array, x: Array, precision: float) -> tuple[Array, float]:
+def _on_face(
+    qp: QuadraticProgram, face: Array, x: Array, precision: float
+) -> tuple[Array, float]:
     """Alpha on the face such that its rows have margin 1, by conjugate gradients; and b."""
     examples, y, ridge = qp.examples.take(face), qp.sign[face], qp.ridge[face]
     diagonal = ridge + examples.squared_norms + 1e-300
@@ -312,6 +348,10 @@ def _on_face(qp: QuadraticProgram, face: Array, x: Array, precision: float) -> t
 
     x = x - y * float(y @ x) / len(face) if qp.intercept else x
     size = precision * float(np.sqrt(balanced(np.ones(len(face))).sum()))
-    with np.errstate(over="ignore", invalid="ignore"):  # without a solution if the rows overlap
-        x, r = conjugate_gradients(product, balanced, x, 1.0 - product(x), size, PRODUCTS)
+    with np.errstate(
+        over="ignore", invalid="ignore"
+    ):  # without a solution if the rows overlap
+        x, r = conjugate_gradients(
+            product, balanced, x, 1.0 - product(x), size, PRODUCTS
+        )
     return x, float((y * r).mean()) if qp.intercept else 0.0

@@ -42,7 +42,13 @@ from marginsvm.solvers.solution import Solution
 
 OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
-    "fastmath": {"nnan", "nsz", "reassoc", "contract", "arcp"},  # without ninf: infinities are used
+    "fastmath": {
+        "nnan",
+        "nsz",
+        "reassoc",
+        "contract",
+        "arcp",
+    },  # without ninf: infinities are used
 }
 part, loop = parts(**OPTIONS), compiled(**OPTIONS)
 index = np.uint64  # unsigned: numba needs no test for negative indices
@@ -126,7 +132,11 @@ def descend_rows(
         while k < m:
             r = active[k]
             i = of[r]
-            g = sign[r] * (b + _dot(data, indices, indptr, i, w)) - target[r] + ridge[r] * alpha[r]
+            g = (
+                sign[r] * (b + _dot(data, indices, indptr, i, w))
+                - target[r]
+                + ridge[r] * alpha[r]
+            )
             at_zero, at_upper = alpha[r] <= 0.0, alpha[r] >= upper[r]
             if (at_zero and g > high) or (at_upper and g < low):
                 m -= 1
@@ -295,25 +305,40 @@ def dual_cd(solution: Solution, start: Array | None) -> Iterator[None]:
 
 
 def _by_rows(
-    solution: Solution, X: Any, arrays: tuple[Array | None, ...], square: Array, alpha: Array
+    solution: Solution,
+    X: Any,
+    arrays: tuple[Array | None, ...],
+    square: Array,
+    alpha: Array,
 ) -> Iterator[None]:
     """Two classes, and regression."""
     qp, m = solution.qp, len(solution.qp.sign)
     of = np.arange(m) if qp.example is None else qp.example
     target, ridge, upper = (
-        np.broadcast_to(a, m) for a in (1.0 if qp.game else qp.target, qp.ridge, qp.upper)
+        np.broadcast_to(a, m)
+        for a in (1.0 if qp.game else qp.target, qp.ridge, qp.upper)
     )
-    size, mean = float(np.median(square[square > 0.0])) if square.any() else 1.0, mean_of(qp, X)
+    size, mean = (
+        float(np.median(square[square > 0.0])) if square.any() else 1.0,
+        mean_of(qp, X),
+    )
     w = np.asarray(X.T @ qp.coefficients(alpha)[:, 0])
     # least sigma: the intercept can change by the width of the margin within the bounds of alpha
     least = 0.05 * float(ridge.mean()) + 1.0 / (0.06 * upper.sum())
-    b, sigma, slope, active = 0.0, (0.1 * size + least) * qp.intercept, 1.0, np.arange(m)
+    b, sigma, slope, active = (
+        0.0,
+        (0.1 * size + least) * qp.intercept,
+        1.0,
+        np.arange(m),
+    )
     seed, passes, mark, gap = np.ones(1, np.uint64), 0.0, 50.0, 1.0
     epochs = 10.0
     if alpha.any():  # a start is checked first, at its best intercept
         epochs, shift = 0.0, w @ mean
         if qp.intercept:
-            b = float(qp.best_f((X @ w - shift)[:, None], np.zeros(qp.n_free))[0] - shift)
+            b = float(
+                qp.best_f((X @ w - shift)[:, None], np.zeros(qp.n_free))[0] - shift
+            )
     while True:
         b, steps = descend_rows(
             *arrays, of, qp.sign, target, square[of] + ridge + sigma, ridge, upper, b, sigma,
@@ -323,7 +348,9 @@ def _by_rows(
         mass = float(alpha.sum()) + 1e-300 if qp.game else 1.0
         z = X @ w
         S = z - w @ mean
-        solution.primal(*_at_best_length(qp, w[None] / mass, S[:, None] / mass), settled=True)
+        solution.primal(
+            *_at_best_length(qp, w[None] / mass, S[:, None] / mass), settled=True
+        )
         solution.dual(alpha / mass)
         yield
         if solution.ended:
@@ -350,7 +377,9 @@ def mean_of(qp: QuadraticProgram, X: Any) -> Array:
     return np.zeros(X.shape[1]) if mean is None else np.asarray(mean)
 
 
-def _at_best_length(qp: QuadraticProgram, w: Array, S: Array) -> tuple[Array, Array, Array]:
+def _at_best_length(
+    qp: QuadraticProgram, w: Array, S: Array
+) -> tuple[Array, Array, Array]:
     """The best f and, for targets 1, the scaling t of w with the least hinge loss objective.
 
     Its derivative ``t |w|^2 - sum of upper m over the rows with t m < 1`` jumps where ``t m = 1``.
@@ -371,7 +400,11 @@ def _at_best_length(qp: QuadraticProgram, w: Array, S: Array) -> tuple[Array, Ar
 
 
 def _by_examples(
-    solution: Solution, X: Any, arrays: tuple[Array | None, ...], square: Array, alpha: Array
+    solution: Solution,
+    X: Any,
+    arrays: tuple[Array | None, ...],
+    square: Array,
+    alpha: Array,
 ) -> Iterator[None]:
     """Several classes, with Nesterov's momentum if epochs converge slowly.
 
@@ -380,7 +413,11 @@ def _by_examples(
     qp, n, k = solution.qp, len(square), solution.qp.k
     cap = np.full(n, np.inf) if qp.cap is None else qp.cap
     ridge, squared = np.broadcast_to(qp.ridge[:, 0], n), bool(np.any(qp.ridge))
-    sigma = 0.004 * float(square.mean()) + 0.025 * float(ridge.mean()) + 1.0 / (0.06 * cap.sum())
+    sigma = (
+        0.004 * float(square.mean())
+        + 0.025 * float(ridge.mean())
+        + 1.0 / (0.06 * cap.sum())
+    )
     sigma *= qp.intercept
     mean, V = mean_of(qp, X), qp.coefficients(alpha)
     W, excess, b = np.asarray(X.T @ V), V.sum(axis=0), np.zeros(k)

@@ -73,16 +73,22 @@ class Bounds(NamedTuple):
         upper, each = (rows.flat(qp.upper), 1) if qp.cap is None else (qp.cap, qp.k - 1)
         if not np.isfinite(upper).all():
             return cls(target, ridge, np.zeros(0), game=qp.game)
-        if qp.level:  # if alpha = upper is the only feasible point, there is no interior
+        if (
+            qp.level
+        ):  # if alpha = upper is the only feasible point, there is no interior
             mass, halves = qp.level * qp.total, [np.ones(len(upper), bool)]
             if qp.intercept and each == 1:
                 mass, halves = 0.5 * mass, [qp.sign > 0, qp.sign < 0]
-            upper = upper * max(1.0, *((1.0 + ROOM) * mass / upper[half].sum() for half in halves))
+            upper = upper * max(
+                1.0, *((1.0 + ROOM) * mass / upper[half].sum() for half in halves)
+            )
         return cls(target, ridge, upper, each, qp.game)
 
     def take(self, some: Array) -> Bounds:
         """Bounds of some programs of a stack."""
-        return self._replace(**{name: getattr(self, name)[some] for name in self._fields[:3]})
+        return self._replace(
+            **{name: getattr(self, name)[some] for name in self._fields[:3]}
+        )
 
     def sums(self, alpha: Array) -> Array:
         """The sum of alpha under each upper bound."""
@@ -96,7 +102,9 @@ class Bounds(NamedTuple):
             return 0.0
         if self.each > 1:
             return np.repeat(xi, self.each)
-        return joined(xi, np.zeros((*xi.shape[:-1], self.target.shape[-1] - xi.shape[-1])))
+        return joined(
+            xi, np.zeros((*xi.shape[:-1], self.target.shape[-1] - xi.shape[-1]))
+        )
 
 
 def dot(x: Array, y: Array) -> Array:
@@ -117,11 +125,15 @@ class Point(NamedTuple):
     duals: Array
 
 
-def residuals(side: WrittenOut | ByRows, bounds: Bounds, at: Point) -> tuple[Array, Array]:
+def residuals(
+    side: WrittenOut | ByRows, bounds: Bounds, at: Point
+) -> tuple[Array, Array]:
     """Residuals of both blocks of equations, recomputed in each iteration to limit rounding."""
     n = bounds.target.shape[-1]
     alpha, z, xi = at.inside[..., :n], at.duals[..., :n], at.duals[..., n:]
-    rows = side.values(at.x) + bounds.ridge * alpha + bounds.spread(xi) - bounds.target - z
+    rows = (
+        side.values(at.x) + bounds.ridge * alpha + bounds.spread(xi) - bounds.target - z
+    )
     return rows, side.fall(at.x, alpha)
 
 
@@ -139,7 +151,9 @@ def mehrotra(side: WrittenOut | ByRows, bounds: Bounds, at: Point) -> Point:
     def towards(change: Array) -> tuple[Array, Array, Array]:
         """The Newton step in x, and relative to inside and to duals, for a change of products."""
         goal = change / at.inside
-        dx, da = direction(goal[..., :n] - residual - bounds.spread(goal[..., n:]), fall)
+        dx, da = direction(
+            goal[..., :n] - residual - bounds.spread(goal[..., n:]), fall
+        )
         s = joined(da, -bounds.sums(da)) / at.inside
         return dx, s, goal / at.duals - s
 
@@ -173,7 +187,11 @@ def longest(rate: Array) -> Array:
 
 
 def first(
-    side: WrittenOut | ByRows, bounds: Bounds, q: Array, total: float = 0.0, far: bool = False
+    side: WrittenOut | ByRows,
+    bounds: Bounds,
+    q: Array,
+    total: float = 0.0,
+    far: bool = False,
 ) -> Point:
     """Starting point: alpha proportional to q, as large as at w = 0, where each row has slack 1.
 
@@ -233,11 +251,15 @@ def at_bounds(side: WrittenOut | ByRows, bounds: Bounds, at: Point) -> Array:
     if upper.size:
         sums = bounds.sums(few)
         full = (over * unit < xi * upper) & (sums > 0.0)
-        few = few * bounds.spread(np.where(full, upper / np.where(full, sums, 1.0), 1.0))
+        few = few * bounds.spread(
+            np.where(full, upper / np.where(full, sums, 1.0), 1.0)
+        )
     return few
 
 
-def cancelling(side: WrittenOut | ByRows, bounds: Bounds, at: Point, share: float) -> Array:
+def cancelling(
+    side: WrittenOut | ByRows, bounds: Bounds, at: Point, share: float
+) -> Array:
     """An alpha near the point's with A'alpha = 0, if one exists: then the classes overlap.
 
     The projection is weighted by alpha itself, so that small entries change little. Entries below
@@ -268,19 +290,33 @@ def interior_point(solution: Solution, start: Array | None) -> Iterator[None]:
     slow, far, more, enough, thin, before = 0, False, MORE, np.inf, THIN, np.inf
     while True:
         alpha = at.inside[: len(bounds.target)]
-        gap, objective = float(at.inside @ at.duals), float(objective_at(side, bounds, at)[0])
+        gap, objective = (
+            float(at.inside @ at.duals),
+            float(objective_at(side, bounds, at)[0]),
+        )
         # the relative gap of margins is half the relative gap of objectives
         estimate = min(1.0, gap / max(objective, 1e-300) / (1 + qp.by_margins))
         # relative for hard tubes, whose objective may grow without bound
         left = gap / max(abs(objective), 1e-300) if hard_tube else gap
         slow = slow + 1 if left > (1.0 if far else SLOW) * before else 0
         if slow > MOST_SLOW and not (far or qp.game):
-            at, far, slow, before = first(side, bounds, q, total, far=True), True, 0, np.inf
+            at, far, slow, before = (
+                first(side, bounds, q, total, far=True),
+                True,
+                0,
+                np.inf,
+            )
             continue
         ended = not gap > EPS * (EPS if qp.game else objective) or slow > MOST_SLOW
         if qp.game and gap <= thin:
-            thin, shares = 0.01 * gap, (0.0, 1e-7) if isinstance(side, WrittenOut) else ()
-            for some in (alpha, *(cancelling(side, bounds, at, share) for share in shares)):
+            thin, shares = (
+                0.01 * gap,
+                (0.0, 1e-7) if isinstance(side, WrittenOut) else (),
+            )
+            for some in (
+                alpha,
+                *(cancelling(side, bounds, at, share) for share in shares),
+            ):
                 if solution.vanishes(solution.feasible(rows.shaped(some))[1]):
                     solution.dual(rows.shaped(some))
                     break
@@ -360,13 +396,20 @@ def stacked(
     whole = side, bounds
     prior = upper if upper.size else np.ones((B, n)) if ridge is None else 1.0 / ridge
     for sign in (y > 0, y < 0) if intercept else ():
-        prior = np.where(sign, prior / np.where(sign, prior, 0.0).sum(axis=1)[:, None], prior)
+        prior = np.where(
+            sign, prior / np.where(sign, prior, 0.0).sum(axis=1)[:, None], prior
+        )
     at = first(side, bounds, prior / prior.sum(axis=1, keepdims=True))
     live, solved = np.arange(B), np.zeros(B, bool)
     last = Point(*(np.copy(part) for part in at))
     for _ in range(max_iter):
-        gap, (off, fall) = (at.inside * at.duals).sum(axis=1), residuals(side, bounds, at)
-        missed = np.abs(off).max(axis=1) * at.inside[:, :n].sum(axis=1) + (fall**2).sum(axis=1)
+        gap, (off, fall) = (
+            (at.inside * at.duals).sum(axis=1),
+            residuals(side, bounds, at),
+        )
+        missed = np.abs(off).max(axis=1) * at.inside[:, :n].sum(axis=1) + (fall**2).sum(
+            axis=1
+        )
         done = np.maximum(gap, missed) <= tol * objective_at(side, bounds, at)[:, 0]
         for kept, part in zip(last, at, strict=True):
             kept[live] = part

@@ -98,7 +98,10 @@ def newton(solution: Solution, start: Array | None) -> Iterator[None]:
         J = 0.5 * examples.inner(w, w) + float(qp.g @ f) + loss.value(m, response)
         still = before - J <= ROUNDING * abs(J)
         if np.any(rho):  # update v once its subproblem is solved to the accuracy of v
-            inner, missed = 0.5 * examples.inner(r, r), 0.5 * float(np.sum(rho * (alpha - v) ** 2))
+            inner, missed = (
+                0.5 * examples.inner(r, r),
+                0.5 * float(np.sum(rho * (alpha - v) ** 2)),
+            )
             if inner <= missed or still:
                 if taken <= FEW_STEPS:
                     narrow *= SMALLER
@@ -120,7 +123,10 @@ def newton(solution: Solution, start: Array | None) -> Iterator[None]:
 def of_sample(qp: QuadraticProgram) -> tuple[Array, Array]:
     """Solution w, f for some of the examples, with weights of the same sum."""
     n = qp.examples.n
-    part, share = qp.restrict(np.random.RandomState(0).randint(n, size=SAMPLE)), SAMPLE / n
+    part, share = (
+        qp.restrict(np.random.RandomState(0).randint(n, size=SAMPLE)),
+        SAMPLE / n,
+    )
     cap = None if part.cap is None else part.cap / share
     part = replace(part, ridge=part.ridge * share, upper=part.upper / share, cap=cap)
     found = Solution(part, 1e-3, PATIENCE)
@@ -179,7 +185,9 @@ class Loss:
         self, qp: QuadraticProgram, rho: Array | float = 0.0, v: Array | float = 0.0
     ) -> None:
         self.qp, self.rho, self.v = qp, np.asarray(rho), np.asarray(v)
-        self.light = replace(qp, examples=Count(qp.examples.n))  # without X, for f and alpha only
+        self.light = replace(
+            qp, examples=Count(qp.examples.n)
+        )  # without X, for f and alpha only
         self.s = np.asarray(qp.ridge + self.rho)
         self.target = np.array(np.broadcast_to(qp.target + self.rho * self.v, qp.shape))
         if qp.codes is not None:
@@ -196,7 +204,9 @@ class Loss:
     def value(self, m: Array, alpha: Array) -> float:
         """The sum of the losses of all rows."""
         qp, more = self.qp, alpha - self.v
-        value = float(np.vdot(alpha, qp.target - m)) - 0.5 * float(np.sum(qp.ridge * alpha * alpha))
+        value = float(np.vdot(alpha, qp.target - m)) - 0.5 * float(
+            np.sum(qp.ridge * alpha * alpha)
+        )
         return value - 0.5 * float(np.sum(self.rho * more * more))
 
     def derivative(self, m: Array, alpha: Array) -> tuple[Array, Array | None]:
@@ -211,8 +221,13 @@ class Loss:
             ``linked_j linked_l (v_j - v_l)^2`` for pairs of them, and own is 0.
         """
         if self.qp.cap is None:
-            return np.where((alpha > 0.0) & (alpha < self.qp.upper), 1.0 / self.s, 0.0), None
-        own, full = np.where(alpha > 0.0, 1.0 / self.s, 0.0), is_full(self.raw(m), self.qp.cap)
+            return np.where(
+                (alpha > 0.0) & (alpha < self.qp.upper), 1.0 / self.s, 0.0
+            ), None
+        own, full = (
+            np.where(alpha > 0.0, 1.0 / self.s, 0.0),
+            is_full(self.raw(m), self.qp.cap),
+        )
         linked = np.where(full[:, None], own, 0.0)
         linked /= np.sqrt(np.maximum(linked.sum(axis=1), 1e-300))[:, None]
         own[full] = 0.0
@@ -276,7 +291,10 @@ class Loss:
         near, df = self.target - m > -reach, None
         some = np.flatnonzero(near if qp.codes is None else near.any(axis=1))
         if 2 * len(some) < len(m):
-            parts = (v[some] if v.ndim and len(v) == len(m) else v for v in (self.rho, self.v))
+            parts = (
+                v[some] if v.ndim and len(v) == len(m) else v
+                for v in (self.rho, self.v)
+            )
             df = Loss(self.light.restrict(some), *parts)._settled(m[some])
         if df is None or 2.0 * np.abs(df).max() > reach:
             df = self._settled(m)

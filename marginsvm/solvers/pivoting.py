@@ -21,7 +21,9 @@ import numpy as np
 from marginsvm._typing import Array
 
 LIFT = 1e-14  # added to the diagonal, relative to the mean square of the examples
-ROUNDED = 1e-11  # tolerance of bounds (relative to the largest alpha) and of margins (of 1)
+ROUNDED = (
+    1e-11  # tolerance of bounds (relative to the largest alpha) and of margins (of 1)
+)
 
 
 @np.errstate(all="ignore")  # singular systems leave a problem unsolved
@@ -78,7 +80,9 @@ def pivoted(
         G = K[live] if len(K) > 1 else K
         M = G * free[:, :, None]
         M *= free[:, None]
-        np.einsum("bii->bi", M)[...] += np.where(free, own[live] + LIFT * size[live % len(K)], 1.0)
+        np.einsum("bii->bi", M)[...] += np.where(
+            free, own[live] + LIFT * size[live % len(K)], 1.0
+        )
         fixed = np.where(full, y[live] * cap[live], 0.0)
         target = y[live] - (G @ fixed[..., None])[..., 0]
         both = np.linalg.solve(M, np.stack([free * target, free * 1.0], axis=-1))
@@ -89,7 +93,12 @@ def pivoted(
         v = v - b * ones + fixed
         return v, (G @ v[..., None])[..., 0] + b, b[:, 0]
 
-    v, f, solved, live = np.zeros((B, n)), np.zeros((B, 1)), np.zeros(B, bool), np.arange(B)
+    v, f, solved, live = (
+        np.zeros((B, n)),
+        np.zeros((B, 1)),
+        np.zeros(B, bool),
+        np.arange(B),
+    )
     free, full = np.ones((B, n), bool), np.zeros((B, n), bool)
     for _ in range(max_iter):
         try:

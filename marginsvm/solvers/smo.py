@@ -90,7 +90,9 @@ def _partner(high, own, row, slope, not_down, square, least, lane):
     """The row of a lane whose pair with the given row has the largest gain."""
     best, j = -1.0, lane
     for r in range(lane, len(slope), LANES):
-        gain = _gain(high - slope[r] - not_down[r], own + square[r] - 2.0 * row[r], least)
+        gain = _gain(
+            high - slope[r] - not_down[r], own + square[r] - 2.0 * row[r], least
+        )
         if gain > best:
             best, j = gain, r
     return j
@@ -156,14 +158,23 @@ def ascend_pairs(K, split, balanced, floor, ceiling, ridge, tol, most, v, slope)
         Steps taken.
     """
     m, least = len(v), 1e-300
-    square, not_up, not_down, nothing = np.empty(m), np.empty(m), np.empty(m), np.zeros_like(K[0])
+    square, not_up, not_down, nothing = (
+        np.empty(m),
+        np.empty(m),
+        np.empty(m),
+        np.zeros_like(K[0]),
+    )
     tops, gains, gaps = np.full((2, LANES), -SHUT), np.empty(LANES), np.empty(LANES)
     for r in range(m):
         square[r] = K[r, r] + ridge[r]
         least = max(least, 1e-12 * square[r])
         _step(r, 0.0, floor, ceiling, ridge, v, slope, not_up, not_down)
-    _scores_moved(0.0, nothing[:split], nothing[:split], slope[:split], not_up[:split], tops[0])
-    _scores_moved(0.0, nothing[split:], nothing[split:], slope[split:], not_up[split:], tops[1])
+    _scores_moved(
+        0.0, nothing[:split], nothing[:split], slope[:split], not_up[:split], tops[0]
+    )
+    _scores_moved(
+        0.0, nothing[split:], nothing[split:], slope[split:], not_up[split:], tops[1]
+    )
     for step in range(most):
         i, j, best, worst = 0, 0, 0.0, 0.0
         if balanced:
@@ -173,16 +184,35 @@ def ascend_pairs(K, split, balanced, floor, ceiling, ridge, tol, most, v, slope)
                     continue
                 up = a + _highest(slope[a:b], not_up[a:b], tops[side])
                 high, own, row = slope[up] - not_up[up], square[up], K[up, a:b]
-                _gains(high, own, row, slope[a:b], not_down[a:b], square[a:b], least, gains, gaps)
+                _gains(
+                    high,
+                    own,
+                    row,
+                    slope[a:b],
+                    not_down[a:b],
+                    square[a:b],
+                    least,
+                    gains,
+                    gaps,
+                )
                 worst, lane = max(worst, gaps.max()), gains.argmax()
                 if gains[lane] > best:
                     best, i = gains[lane], up
                     j = a + _partner(
-                        high, own, row, slope[a:b], not_down[a:b], square[a:b], least, lane
+                        high,
+                        own,
+                        row,
+                        slope[a:b],
+                        not_down[a:b],
+                        square[a:b],
+                        least,
+                        lane,
                     )
             if not worst > tol:
                 return step
-            t = (slope[i] - slope[j]) / max(square[i] + square[j] - 2.0 * K[i, j], least)
+            t = (slope[i] - slope[j]) / max(
+                square[i] + square[j] - 2.0 * K[i, j], least
+            )
             t = min(t, ceiling[i] - v[i], v[j] - floor[j])
             _step(j, -t, floor, ceiling, ridge, v, slope, not_up, not_down)
             other = K[j]
@@ -195,8 +225,12 @@ def ascend_pairs(K, split, balanced, floor, ceiling, ridge, tol, most, v, slope)
             other = nothing
         _step(i, t, floor, ceiling, ridge, v, slope, not_up, not_down)
         row = K[i]
-        _scores_moved(t, row[:split], other[:split], slope[:split], not_up[:split], tops[0])
-        _scores_moved(t, row[split:], other[split:], slope[split:], not_up[split:], tops[1])
+        _scores_moved(
+            t, row[:split], other[:split], slope[:split], not_up[:split], tops[0]
+        )
+        _scores_moved(
+            t, row[split:], other[split:], slope[split:], not_up[split:], tops[1]
+        )
     return most
 
 
@@ -272,7 +306,11 @@ def ascend_examples(K, mean, codes, cap, ridge, price, tol, most, alpha, F, b, e
     next_time = 0.3  # examples above this fraction of the largest violation stay active
     b += price * excess
     while steps < most:
-        worst, kept, steps = 0.0, 0, steps + 1  # so that passes without a change end, too
+        worst, kept, steps = (
+            0.0,
+            0,
+            steps + 1,
+        )  # so that passes without a change end, too
         for a in range(n):
             i = some[a]
             from_mean = price + grand - mean[i]
@@ -354,7 +392,10 @@ class Pairs:
         spread = np.argsort(0.6180339887498949 * self.of % 1.0, kind="stable")
         sides = np.unique(self.side) if qp.level else ()
         for side in sides:
-            rows, mass = spread[self.side[spread] == side], qp.level * qp.total / len(sides)
+            rows, mass = (
+                spread[self.side[spread] == side],
+                qp.level * qp.total / len(sides),
+            )
             upper = np.minimum(self.upper[rows], mass)
             alpha[rows] = np.clip(mass - np.cumsum(upper) + upper, 0.0, upper)
         return alpha
@@ -368,7 +409,9 @@ class Pairs:
         low = float(self.target[self.floor < 0].min(initial=0.0))
         if high - low > 0.0:
             return 0.5 * (high - low)
-        return float(self.qp.coefficients(alpha)[:, 0] @ S[:, 0]) / max(float(alpha.sum()), 1e-300)
+        return float(self.qp.coefficients(alpha)[:, 0] @ S[:, 0]) / max(
+            float(alpha.sum()), 1e-300
+        )
 
     def ascend(
         self, K: Array, work: Array, alpha: Array, S: Array, tol: float
@@ -404,7 +447,9 @@ class Pairs:
                 ]
                 ends = [end for end in ends if np.isfinite(end)]
                 slope[self.side == side] -= np.mean(ends) if ends else 0.0
-        wrong = np.maximum(np.where(up, slope, -np.inf), np.where(down, -slope, -np.inf))
+        wrong = np.maximum(
+            np.where(up, slope, -np.inf), np.where(down, -slope, -np.inf)
+        )
         return self.qp.best_f(S, np.zeros(self.qp.n_free)), wrong
 
 
@@ -416,7 +461,12 @@ class Examples:
     def __init__(self, qp: QuadraticProgram) -> None:
         n = qp.examples.n
         assert qp.codes is not None
-        self.qp, self.of, self.b, self.codes = qp, np.arange(n), np.zeros(qp.k), qp.codes
+        self.qp, self.of, self.b, self.codes = (
+            qp,
+            np.arange(n),
+            np.zeros(qp.k),
+            qp.codes,
+        )
         self.side = np.zeros(n, bool)
         self.cap = np.full(n, np.inf) if qp.cap is None else qp.cap
         self.ridge = np.broadcast_to(qp.ridge[:, 0], n)
@@ -436,7 +486,10 @@ class Examples:
         """Alpha of the working set after some steps, and whether it is solved."""
         mean, price, some = np.zeros(len(work)), 0.0, alpha[work]
         if self.qp.intercept:
-            mean, squares = K.mean(axis=0, dtype=np.float64), float(np.diagonal(K).mean())
+            mean, squares = (
+                K.mean(axis=0, dtype=np.float64),
+                float(np.diagonal(K).mean()),
+            )
             spread = max(squares - float(mean.mean()), 1e-7 * squares)
             spread += 0.5 * float(self.ridge[work].mean())
             # an excess of 6 % of the sum of caps moves an intercept by the width of the margin
@@ -451,7 +504,9 @@ class Examples:
     def conditions(self, alpha: Array, S: Array, work: Array) -> tuple[Array, Array]:
         """f, and the KKT violation of each example."""
         f = self.b[:-1] - self.b[-1] if self.qp.intercept else np.zeros(0)
-        short = 1.0 - self.qp.differences(S + self.qp.offsets(f)) - self.qp.ridge * alpha
+        short = (
+            1.0 - self.qp.differences(S + self.qp.offsets(f)) - self.qp.ridge * alpha
+        )
         short[self.of, self.codes] = -np.inf
         wrong = np.where(alpha.sum(axis=1) < self.cap, short.max(axis=1), 0.0)
         wrong = np.maximum(wrong, np.where(alpha > 0.0, -short, 0.0).max(axis=1))
@@ -469,7 +524,9 @@ def smo(solution: Solution, start: Array | None) -> Iterator[None]:
     compute = examples.single_values if single else examples.values
     dtype = FLOAT32 if single else FLOAT64
     given = None if examples.K is None else np.asarray(examples.K)
-    cache = ColumnCache(compute, examples.n, dtype, 0.5 * examples.cache_size, 32, whole=given)
+    cache = ColumnCache(
+        compute, examples.n, dtype, 0.5 * examples.cache_size, 32, whole=given
+    )
     units = 1.0 / examples.radius**2, (examples.constant / examples.radius) ** 2
     room = max(400, int(np.sqrt(0.25 * examples.cache_size * 2**20 / 4)))
     alpha = kind.begin() if start is None else start.copy()
@@ -477,7 +534,11 @@ def smo(solution: Solution, start: Array | None) -> Iterator[None]:
     _add(cache, units, qp.coefficients(alpha), F)
     if unit and start is not None:  # scaled to margin 1
         alpha, F = (x / np.vdot(qp.coefficients(alpha), F.T) for x in (alpha, F))
-    work = kind.first() if start is None else np.flatnonzero(alpha.reshape(len(of), -1).any(axis=1))
+    work = (
+        kind.first()
+        if start is None
+        else np.flatnonzero(alpha.reshape(len(of), -1).any(axis=1))
+    )
     scale, precision = kind.scale(alpha, F.T), 0.1
     K, kept = np.empty((0, 0), np.float32), work[:0]
     least, refined, idle, mark = np.inf, np.inf, 0, 1.0
@@ -519,13 +580,19 @@ def smo(solution: Solution, start: Array | None) -> Iterator[None]:
             alpha = qp.feasible(alpha) * (float(alpha.sum()) if unit else 1.0)
         _add(cache, units, qp.coefficients(alpha - before), F)
         wrong = valued()
-        if solution.gap <= solution.tol and refined < np.inf:  # float32 alone was wrong before
+        if (
+            solution.gap <= solution.tol and refined < np.inf
+        ):  # float32 alone was wrong before
             wrong = refine()
         reached = solution.gap <= solution.tol
         asked = solution.tol
         yield
         # a certified gap above this tolerance is larger than the float32 estimate
-        coarse = solution.status == "converged" and solution.tol < asked and refined == np.inf
+        coarse = (
+            solution.status == "converged"
+            and solution.tol < asked
+            and refined == np.inf
+        )
         if solution.ended and not coarse:
             return
         # violated rows join, rows far from violation leave
@@ -535,11 +602,18 @@ def smo(solution: Solution, start: Array | None) -> Iterator[None]:
         gap = solution.gap
         if len(new) <= 0.1 * len(work):
             idle = idle + 1 if gap > 0.9 * least and precision <= 1e-3 else 0
-            less = max(0.1, 0.3 * solution.tol / max(gap, solution.tol)) if solved else 1.0
+            less = (
+                max(0.1, 0.3 * solution.tol / max(gap, solution.tol)) if solved else 1.0
+            )
             precision, least = max(less * precision, 1e-9), min(least, gap)
         slow = solution.n_iter % 20 == 0 and gap > 0.5 * mark
         mark = gap if solution.n_iter % 20 == 0 else mark
-        if reached or slow or idle >= kind.patience or (precision <= 1e-9 and not len(new)):
+        if (
+            reached
+            or slow
+            or idle >= kind.patience
+            or (precision <= 1e-9 and not len(new))
+        ):
             refine()
             if slow or solution.gap > 0.5 * refined:
                 return
@@ -550,7 +624,9 @@ def smo(solution: Solution, start: Array | None) -> Iterator[None]:
         kept = np.arange(len(work))
         if far.sum() > 0.5 * len(work) or len(work) + len(new) > room:
             kept = kept[~far]
-        kept = kept[max(0, len(kept) + len(new) - room) :]  # the oldest rows leave first
+        kept = kept[
+            max(0, len(kept) + len(new) - room) :
+        ]  # the oldest rows leave first
         work = np.concatenate([work[kept], new])
 
 
@@ -573,7 +649,11 @@ def _add(cache: ColumnCache, units: tuple[float, float], V: Array, F: Array) -> 
 
 
 def _block(
-    K: Array, kept: Array, cache: ColumnCache, units: tuple[float, float], examples: Array
+    K: Array,
+    kept: Array,
+    cache: ColumnCache,
+    units: tuple[float, float],
+    examples: Array,
 ) -> Array:
     """Kernel matrix of a working set; entries of rows ``kept`` are copied from the previous K."""
     m, first = len(examples), len(kept)

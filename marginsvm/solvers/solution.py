@@ -44,7 +44,9 @@ class Solution:
     def __init__(self, qp: QuadraticProgram, tol: float, max_iter: int) -> None:
         self.qp, self.tol, self.max_iter = qp, tol, max_iter
         self.alpha, self.f = np.zeros(qp.shape), np.zeros(qp.n_free)
-        self.w = np.zeros((qp.k, qp.examples.n if qp.examples.d is None else qp.examples.d))
+        self.w = np.zeros(
+            (qp.k, qp.examples.n if qp.examples.d is None else qp.examples.d)
+        )
         self.P, self.D = np.inf, -np.inf if qp.level else 0.0
         self.n_iter, self.idle, self.stopped, self.mark = 0, 0, False, (1.0, -np.inf)
         if not qp.by_margins:  # w = 0 is optimal for wide tubes
@@ -98,7 +100,11 @@ class Solution:
 
     def dual(self, alpha: Array, image: Array | None = None) -> float:
         """Dual value of a feasible alpha nearby; of alpha itself, if A'alpha is given."""
-        alpha, D = self.feasible(alpha) if image is None else (alpha, self.qp.dual(alpha, image))
+        alpha, D = (
+            self.feasible(alpha)
+            if image is None
+            else (alpha, self.qp.dual(alpha, image))
+        )
         if D > self.D:
             self.alpha, self.D = alpha, D
         return D
@@ -106,7 +112,9 @@ class Solution:
     def count(self) -> None:
         """Count an iteration."""
         gap_before, D_before = self.mark
-        nearer = self.gap <= 0.9 * gap_before or (self.qp.game and self.D - 0.9 * D_before >= 0.0)
+        nearer = self.gap <= 0.9 * gap_before or (
+            self.qp.game and self.D - 0.9 * D_before >= 0.0
+        )
         self.n_iter, self.idle = self.n_iter + 1, 0 if nearer else self.idle + 1
         self.mark = (self.gap, self.D) if nearer else self.mark
 

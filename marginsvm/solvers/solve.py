@@ -48,12 +48,16 @@ def solve(
         if solution.ended or solution.gap <= ROUNDING:  # no other solver gets below it
             break
         start = solution.alpha if solution.gap < 1.0 else None
-    if qp.game and not np.isfinite(solution.P):  # overlap: difference of the class means
+    if qp.game and not np.isfinite(
+        solution.P
+    ):  # overlap: difference of the class means
         alpha = np.where(np.broadcast_to(qp.upper, qp.shape) > 0.0, 1.0, 0.0)
         solution.primal(qp.rmatvec(qp.feasible(alpha)), solution.f)
 
 
-def solved(qp: QuadraticProgram, tol: float, max_iter: int, start: Array | None = None) -> Solution:
+def solved(
+    qp: QuadraticProgram, tol: float, max_iter: int, start: Array | None = None
+) -> Solution:
     """The end of ``solve``."""
     solution = Solution(qp, tol, max_iter)
     for _ in solve(solution, start):
@@ -74,7 +78,9 @@ def methods(qp: QuadraticProgram) -> list[Method]:
     n, d, rows = examples.n, examples.d, qp.size - several * examples.n
     hinge = qp.cap is not None or bool(np.isfinite(qp.upper).all())
     hard, nu = qp.hard, bool(qp.level) and not qp.hard
-    unknowns = rows if several else n  # of systems by the rows: the two rows of a tube share one
+    unknowns = (
+        rows if several else n
+    )  # of systems by the rows: the two rows of a tube share one
     side = unknowns if d is None else min(unknowns, qp.k * d)
     last: list[Method] = [newton, interior_point] if side <= 4 * SIDE else [newton]
     if qp.signs is not None:  # the only solver with sign constraints
@@ -83,34 +89,52 @@ def methods(qp: QuadraticProgram) -> list[Method]:
     few = (unknowns <= FEWEST and definite) or (d and rows <= FEW and rows * d <= SMALL)
     if few and not (hard and tube):  # an iteration takes less than a millisecond
         either: list[Method] = [interior_point, newton]
-        return [active_set, *last] if hard else either if hinge or tube else [active_set, *either]
+        return (
+            [active_set, *last]
+            if hard
+            else either
+            if hinge or tube
+            else [active_set, *either]
+        )
     if d is None and hard and tube:  # alpha may be unbounded
         return last[::-1]
-    if d is None:  # few support vectors need few columns; the squared hinge loss is solved exactly
+    if (
+        d is None
+    ):  # few support vectors need few columns; the squared hinge loss is solved exactly
         return [smo, *([] if hinge or tube else [active_set]), *last]
     # multiplications per step by the features; a row of several classes has two blocks
-    products = rows * float(d) ** 2 * (1 if not several else qp.k if qp.cap is not None else 2)
+    products = (
+        rows * float(d) ** 2 * (1 if not several else qp.k if qp.cap is not None else 2)
+    )
     small = (products <= PRODUCTS and qp.k * d <= SIDE) or rows <= 2 * SIDE
     first: list[Method] = [interior_point, newton] if small else last
     if nu:  # rho is just another unknown for interior points
         return first
     if not getattr(examples.X, "in_memory", True):  # needs passes only
-        return first if small else [active_set, newton] if hard and not tube else [newton]
+        return (
+            first if small else [active_set, newton] if hard and not tube else [newton]
+        )
     if examples.sparse and several:  # an epoch costs the nonzeros of X
         return [dual_cd, *(first if hinge else last)]
-    if examples.sparse and not tube and d > n:  # so do products, and most rows are identified early
+    if (
+        examples.sparse and not tube and d > n
+    ):  # so do products, and most rows are identified early
         return [dual_cd, *([] if hinge else [pivoting_by_products]), *last]
     if examples.sparse and not tube and hard:
         return [ten_epochs, active_set, *first]
     if hinge and not several and not tube:
         upper = float(np.median(np.broadcast_to(qp.upper, rows)))
-        if upper * float(np.median(examples.squared_norms)) <= SHORT:  # few variables are free
+        if (
+            upper * float(np.median(examples.squared_norms)) <= SHORT
+        ):  # few variables are free
             return [dual_cd, *first]
     if hard and not tube:  # few support vectors
         return [active_set, *first]
     if hinge or tube:  # Newton's method needs many steps for losses with kinks
         return first
-    if d > n and rows <= 3 * SIDE and not examples.sparse:  # nearly all rows are support vectors
+    if (
+        d > n and rows <= 3 * SIDE and not examples.sparse
+    ):  # nearly all rows are support vectors
         return [active_set, *first]
     return last  # the squared hinge loss is smooth
 

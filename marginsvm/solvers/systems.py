@@ -95,8 +95,13 @@ class Weights:
         # relative to the row with the largest weight: a constant on an example nearly cancels
         v, most = v.reshape(self.free.shape), self.free.argmax(axis=1)[:, None]
         more = v - np.take_along_axis(v, most, axis=1)
-        each = more * self.free.sum(axis=1)[:, None] - (self.free * more).sum(axis=1)[:, None]
-        return ((self.left[:, None] * self.free) * (v + self.pull[:, None] * each)).ravel()
+        each = (
+            more * self.free.sum(axis=1)[:, None]
+            - (self.free * more).sum(axis=1)[:, None]
+        )
+        return (
+            (self.left[:, None] * self.free) * (v + self.pull[:, None] * each)
+        ).ravel()
 
     def added_to(self, K: Array) -> Array:
         """``K + W^-1``."""
@@ -146,13 +151,19 @@ class Rows:
             example, other = np.divmod(ids, qp.k)
             return np.eye(qp.k)[qp.codes[example]] - np.eye(qp.k)[other]
         C = np.zeros((len(ids), qp.k))
-        C[np.arange(len(ids)), 0 if qp.output is None else qp.output[ids]] = qp.sign[ids]
+        C[np.arange(len(ids)), 0 if qp.output is None else qp.output[ids]] = qp.sign[
+            ids
+        ]
         return C
 
     def of_f(self, ids: Array) -> Array:
         """Rows of F for given flat indices."""
         F = self.of_scores(ids)[:, : self.qp.n_intercepts]
-        return np.column_stack([F, np.full(len(ids), self.qp.level)]) if self.qp.level else F
+        return (
+            np.column_stack([F, np.full(len(ids), self.qp.level)])
+            if self.qp.level
+            else F
+        )
 
     def flat(self, values: Array) -> Array:
         """Values of all rows, from an array that broadcasts against alpha."""
@@ -183,7 +194,9 @@ class Rows:
             q = self.flat(qp.cap[:, None])
         elif qp.codes is None and np.isfinite(qp.upper).all():
             q = qp.upper
-        if qp.intercept:  # equal sums of alpha for all pairs of classes, or for both signs
+        if (
+            qp.intercept
+        ):  # equal sums of alpha for all pairs of classes, or for both signs
             group = self.group()
             q = q / np.bincount(group, q)[group]
         return q / q.sum()
@@ -215,7 +228,9 @@ class WrittenOut:
             units = np.diag(qp.signs * np.where(unit > 0.0, unit, 1.0))[qp.signs != 0]
             A, F = np.vstack([A, units]), np.pad(F, ((0, len(units)), (0, 0)))
         R, g = np.ones(A.shape[1]), np.zeros(A.shape[1])
-        return cls(np.hstack([A, F]), np.append(R, np.zeros(qp.n_free)), np.append(g, qp.g))
+        return cls(
+            np.hstack([A, F]), np.append(R, np.zeros(qp.n_free)), np.append(g, qp.g)
+        )
 
     def take(self, some: Array) -> WrittenOut:
         """Systems of some programs of a stack."""
@@ -278,9 +293,9 @@ class Features(WrittenOut):
         number = (np.cumsum(kept) - 1).reshape(shape)
         self.kept, m = np.flatnonzero(kept), np.count_nonzero(kept)
         self.of_w = number[:, :-1]
-        self.of_f = np.concatenate([number[: qp.n_intercepts, -1], [m] * bool(qp.level)]).astype(
-            int
-        )
+        self.of_f = np.concatenate(
+            [number[: qp.n_intercepts, -1], [m] * bool(qp.level)]
+        ).astype(int)
         self.R, self.g = np.ones(m + bool(qp.level)), np.zeros(m + bool(qp.level))
         self.R[self.of_f], self.g[self.of_f] = 0.0, qp.g
 
@@ -303,7 +318,8 @@ class Features(WrittenOut):
     def moments(self, weights: Weights) -> Array:
         shaped = self.rows.shaped
         return self.of_shaped(
-            shaped(weights.own), None if weights.pull is None else shaped(weights.linked)
+            shaped(weights.own),
+            None if weights.pull is None else shaped(weights.linked),
         )
 
     def of_shaped(self, own: Array, linked: Array | None) -> Array:
@@ -311,7 +327,11 @@ class Features(WrittenOut):
         qp, k = self.qp, self.qp.k
         second = qp.examples.second_moments
         if k == 1:
-            H = second(own if qp.example is None else np.bincount(qp.example, own, qp.examples.n))
+            H = second(
+                own
+                if qp.example is None
+                else np.bincount(qp.example, own, qp.examples.n)
+            )
         else:
             members = [np.flatnonzero(qp.codes == c) for c in range(k)]
             d1, n = qp.examples.d + 1, len(own)
@@ -369,7 +389,9 @@ class ByRows:
 
     def gathered(self, u: Array) -> Array:
         """Coefficients of the examples."""
-        return u if self.at is None else np.bincount(self.at, self.sign * u, len(self.K))
+        return (
+            u if self.at is None else np.bincount(self.at, self.sign * u, len(self.K))
+        )
 
     def spread(self, v: Array) -> Array:
         """The adjoint of ``gathered``: values of the rows."""
@@ -434,7 +456,11 @@ def side_of(rows: Rows) -> WrittenOut | ByRows:
         return WrittenOut.of(rows)
     if d is None or qp.k * d > (qp.examples.n if qp.codes is None else len(rows.at)):
         return ByRows.of(rows)
-    small = len(rows.at) * qp.k * d <= IN_CACHE and qp.cap is None and not qp.examples.sparse
+    small = (
+        len(rows.at) * qp.k * d <= IN_CACHE
+        and qp.cap is None
+        and not qp.examples.sparse
+    )
     return WrittenOut.of(rows) if small else Features(rows)
 
 
@@ -503,7 +529,9 @@ class NewtonSystem:
         alpha.flat[free] = y + of_F @ df
         return r - qp.rmatvec(alpha), df
 
-    def _by_products(self, own: Array, linked: Array | None, r: Array) -> tuple[Array, Array]:
+    def _by_products(
+        self, own: Array, linked: Array | None, r: Array
+    ) -> tuple[Array, Array]:
         """Conjugate gradients on the free examples, with a diagonal preconditioner."""
         qp, few = self.qp, np.flatnonzero(own if own.ndim == 1 else own.any(axis=1))
         if linked is not None:
@@ -531,14 +559,18 @@ class NewtonSystem:
 
         right = np.append(r, np.zeros(n_free))
         size = RESIDUAL * np.sqrt(float(right @ precondition(right)))
-        x = conjugate_gradients(product, precondition, 0.0 * right, right, size, PRODUCTS)[0]
+        x = conjugate_gradients(
+            product, precondition, 0.0 * right, right, size, PRODUCTS
+        )[0]
         return x[: r.size].reshape(r.shape), x[r.size :]
 
     def _squares(self, qp: QuadraticProgram, own: Array, linked: Array | None) -> Array:
         """Diagonal of ``A'DA``, ignoring the mean of sparse examples."""
         examples = qp.examples
         if qp.codes is None:
-            V = np.bincount(np.arange(len(own)) if qp.example is None else qp.example, own)[:, None]
+            V = np.bincount(
+                np.arange(len(own)) if qp.example is None else qp.example, own
+            )[:, None]
         else:
             V = own + (qp.codes[:, None] == np.arange(qp.k)) * own.sum(axis=1)[:, None]
             if linked is not None:
@@ -585,7 +617,12 @@ def curvature_of_f(qp: QuadraticProgram, own: Array, linked: Array | None) -> Ar
         output = np.zeros(len(own), int) if qp.output is None else qp.output
         H = np.diag(np.bincount(output, own, k))[few, few]
     else:
-        T = csr_array((np.ones(len(own)), qp.codes, np.arange(len(own) + 1)), (len(own), k)).T @ own
+        T = (
+            csr_array(
+                (np.ones(len(own)), qp.codes, np.arange(len(own) + 1)), (len(own), k)
+            ).T
+            @ own
+        )
         H = np.diag(T.sum(axis=0) + T.sum(axis=1)) - T - T.T
         if linked is not None:
             H += np.diag(linked.sum(axis=1) @ linked) - linked.T @ linked

@@ -44,9 +44,13 @@ def over_seeds(number):
 
 def in_blocks(number, size=50, quick=1):
     """Run a test of many random problems over blocks of their seeds, the first ones quickly."""
-    blocks = [range(start, min(start + size, number)) for start in range(0, number, size)]
+    blocks = [
+        range(start, min(start + size, number)) for start in range(0, number, size)
+    ]
     params = [block if i < quick else slow(block) for i, block in enumerate(blocks)]
-    return pytest.mark.parametrize("seeds", params, ids=[f"{b[0]} to {b[-1]}" for b in blocks])
+    return pytest.mark.parametrize(
+        "seeds", params, ids=[f"{b[0]} to {b[-1]}" for b in blocks]
+    )
 
 
 def is_quick(cls):

@@ -17,14 +17,20 @@ OF_ITS_OWN = re.compile(
 
 def checks(complete, own=(), expected_failures=None):
     """A mark: all checks of the first instances, those of ``OF_ITS_OWN`` of the others."""
-    mark = parametrize_with_checks([*complete, *own], expected_failed_checks=expected_failures).mark
+    mark = parametrize_with_checks(
+        [*complete, *own], expected_failed_checks=expected_failures
+    ).mark
     whole = {id(estimator) for estimator in complete}
     cases = []
     for case in mark.args[1]:
         estimator, check = getattr(case, "values", case)
         wanted = id(estimator) in whole or OF_ITS_OWN.match(check.func.__name__)
         # libraries whose arrays it makes
-        named = [v for name, v in check.keywords.items() if "namespace" in name or "_ns_" in name]
+        named = [
+            v
+            for name, v in check.keywords.items()
+            if "namespace" in name or "_ns_" in name
+        ]
         if wanted and all(find_spec(getattr(v, "xp", v)) for v in named):
             cases.append(case)
     return pytest.mark.parametrize(mark.args[0], cases, **mark.kwargs)

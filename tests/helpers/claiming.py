@@ -20,7 +20,17 @@ _BOUNDS = {
     "norm": {"norm": "upper", "norm_bound": "lower"},
 }
 _ABSENT = object()
-_WORDS = [None, True, False, np.True_, 1, "certified", "no_margin", "infeasible", "unknown"]
+_WORDS = [
+    None,
+    True,
+    False,
+    np.True_,
+    1,
+    "certified",
+    "no_margin",
+    "infeasible",
+    "unknown",
+]
 _NUMBERS = [np.nan, np.inf, -np.inf, -1.0, 0.0, 1.0, 100.0, 1e-300]
 
 
@@ -32,7 +42,9 @@ def attributes(estimator):
 def changed(certificate, **changes):
     """The certificate with other bounds, by their names in its reading, or other fields."""
     names = {**_BOUNDS[certificate.reading], "separable": "feasible"}
-    return replace(certificate, **{names.get(name, name): x for name, x in changes.items()})
+    return replace(
+        certificate, **{names.get(name, name): x for name, x in changes.items()}
+    )
 
 
 def claim(estimator, certificate=None, **changes):
@@ -51,9 +63,22 @@ def refused(estimator, words, *data, exact=False, **changes):
 
 def other_values(value):
     """What else may stand in an attribute; of numbers, also numbers near to it."""
-    others = [_ABSENT, [value], np.array(value), np.array([value]), str(value), *_WORDS, *_NUMBERS]
+    others = [
+        _ABSENT,
+        [value],
+        np.array(value),
+        np.array([value]),
+        str(value),
+        *_WORDS,
+        *_NUMBERS,
+    ]
     if isinstance(value, float):
-        others += [value * (1 + 1e-9), value * (1 - 1e-9), value + 1e-300, np.float32(value)]
+        others += [
+            value * (1 + 1e-9),
+            value * (1 - 1e-9),
+            value + 1e-300,
+            np.float32(value),
+        ]
     same = (type(other) is type(value) and other == value for other in others)
     return [other for other, is_same in zip(others, same, strict=True) if not is_same]
 

@@ -14,7 +14,11 @@ def pairs_of(family, y, more):
     n, pairs = len(y), permutations(range(len(y)), 2)
     if family == "conditional":
         groups = more["groups"]
-        return [(i, j) for i, j in pairs if groups[i] == groups[j] and y[i] == 1 and y[j] == 0]
+        return [
+            (i, j)
+            for i, j in pairs
+            if groups[i] == groups[j] and y[i] == 1 and y[j] == 0
+        ]
     strata, entry = more.get("strata", [0] * n), more.get("entry", [-np.inf] * n)
     of_events = [(i, j) for i, j in pairs if y[i][1] == 1 and strata[i] == strata[j]]
     return [(i, j) for i, j in of_events if entry[j] < y[i][0] <= y[j][0]]
@@ -25,7 +29,9 @@ def expected(X, pairs):
     X = [[*map(Fraction, x)] for x in X]
     rows = [[a - b for a, b in zip(X[i], X[j], strict=True)] for i, j in pairs]
     of_pairs = [(row, False, i, j) for row, (i, j) in zip(rows, pairs, strict=True)]
-    return truth_of(of_pairs) if pairs else ("overlap", [], ["not identified"] * len(X[0]))
+    return (
+        truth_of(of_pairs) if pairs else ("overlap", [], ["not identified"] * len(X[0]))
+    )
 
 
 ALL = ["cox", "conditional"]
@@ -37,13 +43,17 @@ def problem(seed, family=None):
     family = family or ALL[seed % 2]
     n, d, high = (int(rng.integers(*ends)) for ends in ((3, 9), (1, 4), (1, 4)))
     X = rng.integers(-high, high + 1, (n, d)).astype(float)
-    score = X @ rng.standard_normal(d) + rng.choice([0.0, 0.3, 3.0]) * rng.standard_normal(n)
+    score = X @ rng.standard_normal(d) + rng.choice(
+        [0.0, 0.3, 3.0]
+    ) * rng.standard_normal(n)
     more = {}
     if family == "cox":
         times = np.exp(-score) if rng.random() < 0.6 else rng.integers(1, 5, n)
         if rng.random() < 0.5:
             times = np.ceil(2 * times)
-        y = np.column_stack([times, rng.random(n) < rng.choice([0.4, 0.9])]).astype(float)
+        y = np.column_stack([times, rng.random(n) < rng.choice([0.4, 0.9])]).astype(
+            float
+        )
         if rng.random() < 0.4:
             more["strata"] = rng.integers(0, 3, n)
         if rng.random() < 0.4:
@@ -90,6 +100,8 @@ def rows_are(report, X, pairs, separated, n):
         apart = {(i, j) for i, j in pairs if rest.strata[i] != rest.strata[j]}
         said = apart == separated
     else:
-        said = set(np.flatnonzero(rest.rows[:n])) == {i for p in pairs - separated for i in p}
+        said = set(np.flatnonzero(rest.rows[:n])) == {
+            i for p in pairs - separated for i in p
+        }
     winners = np.isin(np.arange(len(report.separated)) % n, [i for i, _ in separated])
     return said and np.array_equal(report.separated, winners)

@@ -17,14 +17,18 @@ from marginsvm.estimators.dual_state import DualState
 
 
 def public(*kinds):
-    classes = (value for _, value in sorted(vars(marginsvm).items()) if inspect.isclass(value))
+    classes = (
+        value for _, value in sorted(vars(marginsvm).items()) if inspect.isclass(value)
+    )
     return [cls for cls in classes if all(issubclass(cls, kind) for kind in kinds)]
 
 
 ESTIMATORS = public(DualStateMixin, BaseEstimator)
 BY_PASSES = [cls for cls in ESTIMATORS if cls()._algorithm().requires.by_passes]
 IN_MEMORY = [cls for cls in ESTIMATORS if cls not in BY_PASSES]
-REGRESSORS, DETECTORS = (public(DualState, kind) for kind in (RegressorMixin, OutlierMixin))
+REGRESSORS, DETECTORS = (
+    public(DualState, kind) for kind in (RegressorMixin, OutlierMixin)
+)
 
 # Rounds in scikit-learn's checks of the quick run, which ask how a fit behaves and not what it
 # converges to: scikit-learn gives its own iterative estimators 5 to 100 (INIT_PARAMS).
@@ -33,7 +37,9 @@ CHECKED_ROUNDS = 100
 # Where long double is float64, on Windows and on Apple's processors, bounds hold as anywhere, but
 # rounding keeps them farther apart: some problems are certified only with more digits.
 MORE_DIGITS = np.finfo(Extended).eps < np.finfo(np.float64).eps
-needs_more_digits = pytest.mark.skipif(not MORE_DIGITS, reason="long double is float64 here")
+needs_more_digits = pytest.mark.skipif(
+    not MORE_DIGITS, reason="long double is float64 here"
+)
 
 # Parameters with which no fit ends before max_iter, unless it separates for good.
 ENDLESS = {"tol": 0.0, "epsilon": 1e-300, "stopping": "gap"}
@@ -51,7 +57,9 @@ def draws(cls):
 def make(cls, **wanted):
     """An instance with those of the wanted parameters that the class has; draws repeat."""
     wanted = {"random_state": 0, **wanted}
-    return cls(**{name: value for name, value in wanted.items() if name in parameters(cls)})
+    return cls(
+        **{name: value for name, value in wanted.items() if name in parameters(cls)}
+    )
 
 
 @contextmanager
@@ -87,8 +95,12 @@ def same_fit(a, b, rtol=1e-10):
     """Assert that two fits of linear predictors went the same way, but for rounding."""
     assert (a.n_iter_, a.status_) == (b.n_iter_, b.status_)
     for name in ("margin_", "margin_bound_", "coef_", "intercept_"):
-        np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=rtol, atol=rtol)
-    np.testing.assert_allclose(a.history_["margin"], b.history_["margin"], rtol=1e-8, atol=rtol)
+        np.testing.assert_allclose(
+            getattr(a, name), getattr(b, name), rtol=rtol, atol=rtol
+        )
+    np.testing.assert_allclose(
+        a.history_["margin"], b.history_["margin"], rtol=1e-8, atol=rtol
+    )
 
 
 def separable(rng, n=60, d=5, k=2, margin=0.3):
@@ -146,6 +158,12 @@ class AtRound:
     def teardown(self, estimator, context):
         self.torn_down += 1
 
-    def on_fit_task_end(self, estimator, context, *, X=None, y=None, fitted_estimator=None):
+    def on_fit_task_end(
+        self, estimator, context, *, X=None, y=None, fitted_estimator=None
+    ):
         self.found = X, y, fitted_estimator
-        return context.task_name == "round" and context.task_id + 1 == self.number and self.act()
+        return (
+            context.task_name == "round"
+            and context.task_id + 1 == self.number
+            and self.act()
+        )

@@ -55,33 +55,52 @@ def smoothed(state):
 
 def unit_rows(X, y):
     """Signed rows of norm 1, spelled out."""
-    return np.where(y == np.max(y), 1.0, -1.0)[:, None] * X / np.linalg.norm(X, axis=1)[:, None]
+    return (
+        np.where(y == np.max(y), 1.0, -1.0)[:, None]
+        * X
+        / np.linalg.norm(X, axis=1)[:, None]
+    )
 
 
 def section_3(n):
     """Hanashiro, eq. (2)."""
-    X = np.array([[(-1.0) ** i * (j < i) for j in range(1, n + 1)] for i in range(1, n + 1)])
+    X = np.array(
+        [[(-1.0) ** i * (j < i) for j in range(1, n + 1)] for i in range(1, n + 1)]
+    )
     X += np.diag([(-1.0) ** (i + 1) for i in range(1, n + 1)])
     return X, [(-1) ** (i + 1) for i in range(1, n + 1)]
 
 
 def theta(u, q):
     norm = np.linalg.norm(u, q)
-    return np.zeros_like(u) if norm == 0 else norm ** (2 - q) * np.abs(u) ** (q - 1) * np.sign(u)
+    return (
+        np.zeros_like(u)
+        if norm == 0
+        else norm ** (2 - q) * np.abs(u) ** (q - 1) * np.sign(u)
+    )
 
 
 def optimum(data, X, y, p):
     """Dual optimum alpha*, in units of the radius."""
-    clf = DualLpPerceptron(p=p, fit_intercept=False, tol=1e-9, random_state=0, max_iter=200_000)
+    clf = DualLpPerceptron(
+        p=p, fit_intercept=False, tol=1e-9, random_state=0, max_iter=200_000
+    )
     fit(clf, X, y)
-    return clf.certificate_.weights.toarray().ravel() * (data.radius / clf.margin_bound_) ** 2
+    return (
+        clf.certificate_.weights.toarray().ravel()
+        * (data.radius / clf.margin_bound_) ** 2
+    )
 
 
 def excessive_gap(data, alpha, p, mu, answer, distance):
     """``L_mu(alpha) + ||p||^2 / 2``; the answer to alpha is the maximiser in L_mu."""
     margins, q = data.margins(alpha), answer.coef
     inside = q > 0
-    L = -np.sum(margins[inside] * q[inside]) - mu * distance(q) + 0.5 * data.norm(alpha) ** 2
+    L = (
+        -np.sum(margins[inside] * q[inside])
+        - mu * distance(q)
+        + 0.5 * data.norm(alpha) ** 2
+    )
     return L + 0.5 * data.norm(p) ** 2
 
 

@@ -40,7 +40,9 @@ def chain(rng, n=5):
 
 def corner(n=9, gamma=0.3):
     """All optimal weight is on one short row, as far from uniform weights as weights can be."""
-    A = np.column_stack([np.full(n, 1.5 * gamma), np.where(np.arange(n) % 2, 1.0, -1.0)])
+    A = np.column_stack(
+        [np.full(n, 1.5 * gamma), np.where(np.arange(n) % 2, 1.0, -1.0)]
+    )
     A[0] = gamma, 0.0
     y = np.arange(n) % 2
     return np.where(y == 1, 1.0, -1.0)[:, None] * A, y

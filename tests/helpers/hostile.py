@@ -18,7 +18,11 @@ def hostile_problem(seed):
     rng = np.random.default_rng(seed)
     n, d, k = rng.integers(3, 13), rng.integers(1, 5), rng.choice([2, 2, 2, 3])
     kind = rng.choice(["integers", "floats", "dummies"])
-    X = rng.standard_normal((n, d)) if kind == "floats" else rng.integers(-3, 4, (n, d)) * 1.0
+    X = (
+        rng.standard_normal((n, d))
+        if kind == "floats"
+        else rng.integers(-3, 4, (n, d)) * 1.0
+    )
     if kind == "dummies":
         X[:, 0] = rng.integers(0, 2, n)
     y = np.concatenate([np.arange(k), rng.integers(0, k, n - k)])
@@ -68,7 +72,9 @@ def truthful(cls, X, y, fit_intercept, there=np.asarray, **params):
     assert truth or clf.status_ not in ("certified", "separated"), clf.status_
     assert not (truth and "no predictor separates" in text), text
     assert not ("not known" in text and clf.separable_ is not None), text
-    for stated in re.findall(r"(?:above|best margin <=) ([0-9.e+-]+[0-9])", f"{text} {claim}"):
+    for stated in re.findall(
+        r"(?:above|best margin <=) ([0-9.e+-]+[0-9])", f"{text} {claim}"
+    ):
         assert float(stated) >= claim.margin_bound, f"{stated} < {claim.margin_bound}"
     for stated in re.findall(r"([0-9.e+-]+) <= best margin", f"{text} {claim}"):
         assert float(stated) <= claim.margin, f"{stated} > {claim.margin}"

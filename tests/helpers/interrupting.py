@@ -27,7 +27,13 @@ def problems(rng):
         if kernel != "linear" and "kernel" not in parameters(cls):
             continue
         X, y = overlapping(rng, n=120, k=k)
-        params = {"max_iter": 30, "C": 1.0, "kernel": kernel, "warm_start": True, **ENDLESS}
+        params = {
+            "max_iter": 30,
+            "C": 1.0,
+            "kernel": kernel,
+            "warm_start": True,
+            **ENDLESS,
+        }
         reference = fit(make(cls, **params), X, y)  # compiles what is compiled
         start = time.perf_counter()
         fit(make(cls, **params), X, y)
@@ -51,7 +57,9 @@ class CtrlC:
     def during(self, estimator, X, y, first, again):
         self.presses, caught = 0, False
         # numba's dispatcher may make a SystemError of the second one
-        expected = (KeyboardInterrupt, SystemError) if again > 0.0 else (KeyboardInterrupt,)
+        expected = (
+            (KeyboardInterrupt, SystemError) if again > 0.0 else (KeyboardInterrupt,)
+        )
         self.fitting = True
         try:
             signal.setitimer(signal.ITIMER_REAL, first, again)
@@ -93,7 +101,9 @@ def same(estimator, reference):
             np.testing.assert_allclose(result, expected, rtol=rtol, atol=atol)
     if promised:
         for name in ("n_iter", "n_passes", "margin", "margin_bound"):
-            np.testing.assert_array_equal(estimator.history_[name], reference.history_[name])
+            np.testing.assert_array_equal(
+                estimator.history_[name], reference.history_[name]
+            )
 
 
 def main(number, seed, impatience):
@@ -105,7 +115,9 @@ def main(number, seed, impatience):
         model, X, y, reference, seconds = known[i % len(known)]
         if getattr(model, "status_", "interrupted") != "interrupted":
             model.__dict__ = dict(model.get_params())  # anew
-        again = 1e-4 + rng.exponential(0.1 * seconds) if rng.random() < impatience else 0.0
+        again = (
+            1e-4 + rng.exponential(0.1 * seconds) if rng.random() < impatience else 0.0
+        )
         ctrl_c.during(model, X, y, rng.uniform(1e-6, 1.1 * seconds), again)
         usable += look(model, X, y, impatience > 0.0)
         if rng.random() < 0.5:

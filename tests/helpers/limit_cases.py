@@ -86,11 +86,16 @@ def of_groups(seed, form=np.asarray):
     rng = np.random.default_rng(seed)
     n, groups = 150, int(rng.integers(3, 6))
     group = rng.integers(0, groups, n)
-    X = np.column_stack([np.eye(groups)[group][:, 1:], rng.integers(-2, 3, n), rng.random(n) < 0.4])
+    X = np.column_stack(
+        [np.eye(groups)[group][:, 1:], rng.integers(-2, 3, n), rng.random(n) < 0.4]
+    )
     score = 0.4 * X[:, -2] + 0.8 * X[:, -1] - 0.5
     some = rng.random(groups) < 0.5
     some[rng.integers(groups)] = False
-    family, offset = ["binomial", "trials", "poisson", "negative_binomial"][seed % 4], np.zeros(n)
+    family, offset = (
+        ["binomial", "trials", "poisson", "negative_binomial"][seed % 4],
+        np.zeros(n),
+    )
     more = {"family": family} if seed % 4 > 1 else {}
     if family == "negative_binomial":
         offset = more["offset"] = rng.normal(size=n)
@@ -106,7 +111,9 @@ def of_groups(seed, form=np.asarray):
     rows, columns = remainder = report.remainder(form(X))
     whole, kept = np.column_stack([np.ones(n), X]), np.append(0, 1 + columns)
     rest = whole[rows][:, kept], y[rows], offset[rows]
-    return case(report, remainder, partial(estimate, family), (whole, y, offset), rest, kept)
+    return case(
+        report, remainder, partial(estimate, family), (whole, y, offset), rest, kept
+    )
 
 
 def newton(terms, ridge):
@@ -136,7 +143,10 @@ def ordinal(X, lower, upper, k, ridge):
     def slope(w):
         u, v = high @ (begin + w), low @ (begin + w)
         gap = np.where(first | last, 0.0, 1 / (np.exp(u - v) - 1))
-        up, down = np.where(last, 0.0, expit(-u) + gap), np.where(first, 0.0, expit(v) + gap)
+        up, down = (
+            np.where(last, 0.0, expit(-u) + gap),
+            np.where(first, 0.0, expit(v) + gap),
+        )
         return high.T @ up - low.T @ down
 
     return begin + maximum(slope, len(begin), ridge)
@@ -162,7 +172,9 @@ def of_categories(seed):
 def terms_of_wins(X, y):
     """A draw is half a win for each; the strength of the first item is 0."""
     both, wins = np.concatenate([X, X[:, ::-1]]), np.concatenate([2 * y, 2 - 2 * y])
-    return [table[:, 1:] for table in np.eye(7)[np.repeat(both, wins.astype(int), axis=0)]]
+    return [
+        table[:, 1:] for table in np.eye(7)[np.repeat(both, wins.astype(int), axis=0)]
+    ]
 
 
 def of_wins(seed):
@@ -249,7 +261,9 @@ def of_times(seed):
     rng = np.random.default_rng(seed)
     n = 90
     group = rng.integers(0, 4, n)
-    X = np.column_stack([np.eye(4)[group][:, 1:], rng.integers(-2, 3, n), rng.random(n) < 0.4])
+    X = np.column_stack(
+        [np.eye(4)[group][:, 1:], rng.integers(-2, 3, n), rng.random(n) < 0.4]
+    )
     time = rng.exponential(np.exp(-0.4 * X[:, -2]))
     if seed % 2:
         time = np.ceil(4 * time)
@@ -263,7 +277,10 @@ def of_times(seed):
     y = np.column_stack([time, event])
     report = check_separability(X, y, family="cox", strata=strata, entry=entry)
     new, columns = report.remainder(X)
-    whole, rest = terms_of_cox(X, y, strata, entry), terms_of_cox(X[:, columns], y, new, entry)
+    whole, rest = (
+        terms_of_cox(X, y, strata, entry),
+        terms_of_cox(X[:, columns], y, new, entry),
+    )
     return compared(report, columns, whole, rest, columns)
 
 

@@ -48,7 +48,9 @@ def best_margin_of(estimator, X, y):
     fit_intercept, C = estimator.fit_intercept, getattr(estimator, "C", np.inf)
     if getattr(estimator, "normalize", False):
         X, fit_intercept = normalized_rows(X, fit_intercept=fit_intercept), False
-    if fit_intercept and hasattr(estimator, "intercept_scaling"):  # a feature like any other
+    if fit_intercept and hasattr(
+        estimator, "intercept_scaling"
+    ):  # a feature like any other
         constant = np.full((len(X), 1), estimator.intercept_scaling)
         X, fit_intercept = np.hstack([X, constant]), False
     return best_margin(X, y, fit_intercept=fit_intercept, C=C)
@@ -78,7 +80,9 @@ def best_margin_in_norm(X, y, p):
     """Best margin of two classes over ``|w|_p``, with a free intercept, by a general solver."""
     sign, d = np.where(y == np.max(y), 1.0, -1.0)[:, None], X.shape[1]
     A = sign * np.column_stack([X, np.ones(len(X))])
-    length = np.r_[np.ones(2 * d), 0.0, 0.0]  # |w|_1, of the two parts of w and of the intercept
+    length = np.r_[
+        np.ones(2 * d), 0.0, 0.0
+    ]  # |w|_1, of the two parts of w and of the intercept
     rows = np.hstack([A[:, :d], -A[:, :d], A[:, d:], -A[:, d:]])
     found = linprog(length, -rows, -np.ones(len(A)))
     if p == 1:
@@ -97,12 +101,19 @@ def best_margin_in_norm(X, y, p):
 def least_value(P, q, A, b, equalities=0):
     """Least ``x P x / 2 + q x`` where ``A x <= b``, the first rows equal; nan if not found."""
     clarabel = pytest.importorskip("clarabel", reason="pip install marginsvm[test-all]")
-    settings, cones = clarabel.DefaultSettings(), [clarabel.NonnegativeConeT(len(b) - equalities)]
+    settings, cones = (
+        clarabel.DefaultSettings(),
+        [clarabel.NonnegativeConeT(len(b) - equalities)],
+    )
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-10
     cones = [clarabel.ZeroConeT(equalities), *cones]
     found = clarabel.DefaultSolver(
         sp.csc_matrix(P), q, sp.csc_matrix(A), b, cones, settings
     ).solve()
-    values = {"Solved": found.obj_val, "AlmostSolved": found.obj_val, "PrimalInfeasible": np.inf}
+    values = {
+        "Solved": found.obj_val,
+        "AlmostSolved": found.obj_val,
+        "PrimalInfeasible": np.inf,
+    }
     return values.get(str(found.status), np.nan)

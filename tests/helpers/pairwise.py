@@ -25,7 +25,11 @@ def pairwise(**values):
     cases = [
         pytest.param(
             *(column[i][1].values[0] for column, i in zip(columns, row, strict=True)),
-            marks=[m for column, i in zip(columns, row, strict=True) for m in column[i][1].marks],
+            marks=[
+                m
+                for column, i in zip(columns, row, strict=True)
+                for m in column[i][1].marks
+            ],
             id="-".join(column[i][0] for column, i in zip(columns, row, strict=True)),
         )
         for row in _rows(columns)
@@ -35,19 +39,31 @@ def pairwise(**values):
 
 def _named(values):
     """Pairs of a name and a set of parameters, those without marks first."""
-    pairs = values.items() if isinstance(values, dict) else ((None, value) for value in values)
+    pairs = (
+        values.items()
+        if isinstance(values, dict)
+        else ((None, value) for value in values)
+    )
     named = []
     for i, (name, value) in enumerate(pairs):
         given = value if isinstance(value, ParameterSet) else pytest.param(value)
         (plain,) = given.values
-        shown = plain if isinstance(plain, str | int | float | bool | type(None)) else f"{i}"
-        named.append((str(name or given.id or getattr(plain, "__name__", shown)), given))
+        shown = (
+            plain
+            if isinstance(plain, str | int | float | bool | type(None))
+            else f"{i}"
+        )
+        named.append(
+            (str(name or given.id or getattr(plain, "__name__", shown)), given)
+        )
     return sorted(named, key=lambda pair: bool(pair[1].marks))
 
 
 def _rows(columns):
     """Rows of indices that cover all pairs: first those of the unmarked values among themselves."""
-    unmarked = [[i for i, (_, given) in enumerate(c) if not given.marks] for c in columns]
+    unmarked = [
+        [i for i, (_, given) in enumerate(c) if not given.marks] for c in columns
+    ]
     rows = covering(unmarked)
     return rows + covering([range(len(column)) for column in columns], rows)
 
@@ -65,11 +81,18 @@ def covering(choices, given=()):
         wanted |= {((a, i), (b, j)) for i, j in product(some, others)}
     wanted -= set().union(*map(pairs, given))
     while wanted:
-        row = dict(min(wanted))  # around the first pair, each other value makes the most pairs
+        row = dict(
+            min(wanted)
+        )  # around the first pair, each other value makes the most pairs
         for place, values in enumerate(choices):
             if place not in row:
-                met = [{tuple(sorted([(place, v), x])) for x in row.items()} for v in values]
-                row[place] = values[max(range(len(values)), key=lambda i: len(met[i] & wanted))]
+                met = [
+                    {tuple(sorted([(place, v), x])) for x in row.items()}
+                    for v in values
+                ]
+                row[place] = values[
+                    max(range(len(values)), key=lambda i: len(met[i] & wanted))
+                ]
         rows.append(tuple(row[place] for place in range(len(choices))))
         wanted -= pairs(rows[-1])
     return rows

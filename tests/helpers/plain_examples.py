@@ -100,7 +100,10 @@ def in_both(name, X, y, m, p=2.0):
     free, exact = programs(PlainExamples(X), y, m)[name].intercept, Rationals()
     design = Design.of(X, X.mean(axis=0) if free else None, norm=LpNorm(p))
     given = ExactFeatures(X, centred=free), exact.array(y), exact.array(m), exact.number
-    return [replace(qp, p=p) for qp in (programs(design, y, m)[name], programs(*given)[name])]
+    return [
+        replace(qp, p=p)
+        for qp in (programs(design, y, m)[name], programs(*given)[name])
+    ]
 
 
 def some_alpha(qp, rng):

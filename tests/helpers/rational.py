@@ -12,7 +12,9 @@ def is_separable(X, y, *, fit_intercept=True):
     rows = [row for row, *_ in scores(X, y, fit_intercept=fit_intercept)]
     equations = [list(column) for column in zip(*rows, strict=True)]
     equations.append([Fraction(1)] * len(rows))
-    return not has_solution(equations, [Fraction(0)] * (len(equations) - 1) + [Fraction(1)])
+    return not has_solution(
+        equations, [Fraction(0)] * (len(equations) - 1) + [Fraction(1)]
+    )
 
 
 def scores(X, y, *, fit_intercept=True):
@@ -22,7 +24,9 @@ def scores(X, y, *, fit_intercept=True):
     """
     labels, rows = np.asarray(y).tolist(), []
     classes = sorted(set(labels))
-    for i, (x, label) in enumerate(zip(np.asarray(X, float).tolist(), labels, strict=True)):
+    for i, (x, label) in enumerate(
+        zip(np.asarray(X, float).tolist(), labels, strict=True)
+    ):
         x = [Fraction(1)] * fit_intercept + [Fraction(value) for value in x]
         for j, other in enumerate(classes):
             if other != label:
@@ -51,7 +55,9 @@ def has_solution(A, b):
         for i, row in enumerate(table):
             if i != leaving:
                 f = row[entering]
-                table[i] = [(p * a - f * c) // last for a, c in zip(row, pivot, strict=True)]
+                table[i] = [
+                    (p * a - f * c) // last for a, c in zip(row, pivot, strict=True)
+                ]
         last = p
     return True
 

@@ -38,7 +38,9 @@ def halves(X, y):
         j = classes.index(label)
         for half, sign, threshold in ((0, 1, j), (1, -1, j - 1)):
             if 0 <= threshold < len(classes) - 1:
-                theta = [Fraction(sign * (t == threshold)) for t in range(len(classes) - 1)]
+                theta = [
+                    Fraction(sign * (t == threshold)) for t in range(len(classes) - 1)
+                ]
                 rows.append(([*theta, *(-sign * v for v in x)], False, i, half))
     return rows
 
@@ -46,7 +48,9 @@ def halves(X, y):
 def wins(X, y):
     """Of pairs, or of rankings if y is None; the strength of the first item is 0."""
     if y is None:
-        pairs = [(i, j, pair) for i, x in enumerate(X) for j, pair in enumerate(turns(x))]
+        pairs = [
+            (i, j, pair) for i, x in enumerate(X) for j, pair in enumerate(turns(x))
+        ]
         X, y = [pair for *_, pair in pairs], [1] * len(pairs)
         places = [(i, j) for i, j, _ in pairs]
     else:
@@ -92,7 +96,9 @@ def rank(rows):
 
 def truth(X, y, **options):
     """Kind, which rows are separated, and the status of every coefficient."""
-    return truth_of(conditions(X, y, **options), estimable=options.get("family") == "pairs")
+    return truth_of(
+        conditions(X, y, **options), estimable=options.get("family") == "pairs"
+    )
 
 
 def truth_of(rows, *, estimable=False):
@@ -108,7 +114,8 @@ def truth_of(rows, *, estimable=False):
             kept.append(j)
     rows = [([row[c] for c in kept], *rest) for row, *rest in rows]
     separated = [
-        not equality and not is_combination(rows, [-v for v in row]) for row, equality, *_ in rows
+        not equality and not is_combination(rows, [-v for v in row])
+        for row, equality, *_ in rows
     ]
     A = [row for row, *_ in rows]
     fixed = [row for row, s in zip(A, separated, strict=True) if not s]
@@ -120,6 +127,12 @@ def truth_of(rows, *, estimable=False):
         elif rank([*A, unit]) == rank(A):
             signs = tuple(is_combination(rows, [s * v for v in unit]) for s in (1, -1))
             statuses[j] = {(1, 0): "+inf", (0, 1): "-inf", (0, 0): "inf"}[signs]
-    kind = "overlap" if not any(separated) else "complete" if all(separated) else "quasi-complete"
+    kind = (
+        "overlap"
+        if not any(separated)
+        else "complete"
+        if all(separated)
+        else "quasi-complete"
+    )
     where = [(i, j) for (_, _, i, j), s in zip(rows, separated, strict=True) if s]
     return kind, where, statuses

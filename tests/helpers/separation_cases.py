@@ -52,12 +52,16 @@ def outcomes(rng, kind, X):
         return rng.integers(0, 3, n) * (rng.random(n) < 0.4)
     k = {"binomial": 2, "ordinal": int(rng.integers(2, 5))}.get(kind, 3)
     if kind == "ordinal":
-        score = X @ rng.integers(-1, 2, d) + rng.choice([0, 0.3, 3]) * rng.standard_normal(n)
+        score = X @ rng.integers(-1, 2, d) + rng.choice(
+            [0, 0.3, 3]
+        ) * rng.standard_normal(n)
         y = np.digitize(score, np.sort(rng.integers(-2, 3, k - 1)) + 0.5)
         y[:2] = 0, k - 1
         return y
     noise = rng.choice([0, 0.3, 3]) * rng.standard_normal((n, k))
-    y = (X @ rng.standard_normal((d, k)) + rng.standard_normal(k) + noise).argmax(axis=1)
+    y = (X @ rng.standard_normal((d, k)) + rng.standard_normal(k) + noise).argmax(
+        axis=1
+    )
     y[:k] = np.arange(k)
     return y
 
@@ -72,15 +76,23 @@ def meetings(rng, kind):
         weight[0] = 1
     X, y = [], []
     for _ in range(n):
-        some = rng.permutation(items)[: 2 if kind != "rankings" else int(rng.integers(2, 5))]
+        some = rng.permutation(items)[
+            : 2 if kind != "rankings" else int(rng.integers(2, 5))
+        ]
         score = strength[some] + noise * rng.standard_normal(len(some))
         order = np.argsort(-score)
         if kind == "rankings":
             ranked = names[some[order]].tolist()
-            X.append([*ranked[:-2], ranked[-2], {ranked[-1]}] if rng.random() < 0.3 else ranked)
+            X.append(
+                [*ranked[:-2], ranked[-2], {ranked[-1]}]
+                if rng.random() < 0.3
+                else ranked
+            )
             continue
         X.append(names[some].tolist())
-        drawn = rng.random() < 0.15 or (noise < 1 and strength[some[0]] == strength[some[1]])
+        drawn = rng.random() < 0.15 or (
+            noise < 1 and strength[some[0]] == strength[some[1]]
+        )
         y.append(0.5 if drawn else 1.0 * (order[0] == 0))
     return X, None if kind == "rankings" else np.array(y), {"family": "pairs"}, weight
 
@@ -138,7 +150,10 @@ def lies(report):
 
     for j, status in enumerate(statuses(report)):
         for lie in {"finite", "+inf", "-inf", "inf"} - {status} if status != no else ():
-            yield told(j, lie), "finite" not in (status, lie) and report.family != "pairs"
+            yield (
+                told(j, lie),
+                "finite" not in (status, lie) and report.family != "pairs",
+            )
         if status == "finite":
             yield told(j, no), True
     for kind in {"complete", "quasi-complete", "overlap"} - {report.kind}:
@@ -151,7 +166,10 @@ def lies(report):
         yield replace(report, direction=turned), False
         yield replace(report, direction=None), False
         nothing = np.zeros_like(rows)
-        yield replace(report, separated_rows=nothing, kind="overlap", direction=None), False
+        yield (
+            replace(report, separated_rows=nothing, kind="overlap", direction=None),
+            False,
+        )
     weights = report.overlap_weights
     if weights is not None and weights.data.any():
         some = weights.copy()
@@ -180,8 +198,14 @@ def judged(X, y, weight, times, truth, rows_are, **options):
         "separable": (report.separable, kind == "complete"),
         "estimate_exists": (report.estimate_exists, kind == "overlap"),
     }
-    wrong = [f"{name} {said} for {true}" for name, (said, true) in answers.items() if said != true]
-    checks = [check_separability_proof(report, X, y, weight, exact=exact) for exact in (0, 1)]
+    wrong = [
+        f"{name} {said} for {true}"
+        for name, (said, true) in answers.items()
+        if said != true
+    ]
+    checks = [
+        check_separability_proof(report, X, y, weight, exact=exact) for exact in (0, 1)
+    ]
     wrong += [f"proof refused: {check.reason}" for check in checks if not check]
     return wrong, report.kind, seconds
 
@@ -193,15 +217,22 @@ def answer_of(seed, kind=None, times=1, units=True):
     items = kind in MORE[1:]
     times, n = 1 if items else times, len(X)
     kept = np.arange(n) if weight is None else np.flatnonzero(weight > 0)
-    some = [X[i] if items else X[i].tolist() for i in kept], None if y is None else y[kept].tolist()
+    some = (
+        [X[i] if items else X[i].tolist() for i in kept],
+        None if y is None else y[kept].tolist(),
+    )
     expected, where, signs = truth(*some, **options)
     rows = [(i, j) for _, _, i, j in conditions(*some, **options)]
-    perfect = sorted({i for i, _ in rows} - {row[0] for row in rows if row not in where})
+    perfect = sorted(
+        {i for i, _ in rows} - {row[0] for row in rows if row not in where}
+    )
 
     def rows_are(report):
         found = [(i, j) for i, j in rows if report.separated_rows[kept[i], j]]
         places = np.arange(0, len(report.separated), n)[:, None] + kept[perfect]
-        return found == where and np.array_equal(places.ravel(), np.flatnonzero(report.separated))
+        return found == where and np.array_equal(
+            places.ravel(), np.flatnonzero(report.separated)
+        )
 
     given = X if items else repeated(in_another_form(X, seed), times)
     y, weight = repeated(y, times), repeated(weight, times)

@@ -22,7 +22,10 @@ class Table:
         def add(make_data):
             for values in product(*grid.values()):
                 given = dict(zip(grid, values, strict=True))
-                taken = {name: given.pop(name) for name in _parameters(make_data) & set(given)}
+                taken = {
+                    name: given.pop(name)
+                    for name in _parameters(make_data) & set(given)
+                }
                 form, estimator = given.pop("form", lambda X: X), self._cls(**given)
 
                 def data(taken=taken, form=form):
@@ -46,7 +49,9 @@ class Table:
 
     @property
     def each(self):
-        return pytest.mark.parametrize(("data", "estimator", "ends", "exact"), self._cases)
+        return pytest.mark.parametrize(
+            ("data", "estimator", "ends", "exact"), self._cases
+        )
 
 
 def _parameters(function):
