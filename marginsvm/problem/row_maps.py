@@ -1,0 +1,457 @@
+"""How the scores of the examples become the values of rows: the multiclass reduction.
+
+Row r has the value ``c_r' S[e_r]`` for scores S of shape (n, k): as a row of A it is its example
+``x_e`` times its coefficients ``c_r`` of the k scores. Rows are never formed as a matrix.
+
+==================  ======================  ===============================  ============  =========
+map                 problems                value of a row                   shape         labels
+==================  ======================  ===============================  ============  =========
+``SignedExamples``  two classes, one class  ``sign_i S[i, 0]``               (n,)          the sign
+``IntervalEnds``    regression              ``sign_r S[example_r, output_r]`` (n_rows,)    the sign
+``ClassPairs``      k > 2 classes           ``S[i, c_i] - S[i, j]``, j != c  (n, k)        classes c
+==================  ======================  ===============================  ============  =========
+
+Numbers may be Fractions, so that there is no factor ``1/sqrt(2)``: rows of ``ClassPairs`` are
+``sqrt(2)`` times as long as their examples. A *flat index* of a row is its index in the flattened
+array of this shape; an entry for an example's own class is no row.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from marginsvm._threads import cached_property
+from marginsvm._typing import Array
+
+
+class RowMap(ABC):
+    """The map from scores to values of rows.
+
+    Attributes
+    ----------
+    n, k : int
+        Examples, and scores of an example.
+    shape : tuple of int
+        Shape of values and of alpha.
+    n_intercepts : int
+        Number of free intercepts: k, or k - 1 if scores may be shifted by one number.
+    square : int
+        Squared norm of a row, relative to its example's.
+    links : int
+        Largest number of rows by which two intercepts are linked.
+    cycle : int
+        Number of rows that bounds the lengths of all cycles of classes.
+    """
+
+    n: int
+    k: int
+    shape: tuple[int, ...]
+    n_intercepts: int
+    square = 1
+    links = 1
+    cycle = 1
+
+    # The map and its adjoint.
+
+    @abstractmethod
+    def values(self, S: Array) -> Array:
+        """Values of the rows from scores of shape (n, k); 0 where there is no row."""
+
+    @abstractmethod
+    def coefficients(self, alpha: Array) -> Array:
+        """The adjoint of ``values``: coefficients of the examples, of shape (n, k)."""
+
+    @abstractmethod
+    def bounds(self, E: Array) -> Array:
+        """Bounds on changes of the values, from bounds E on those of the scores."""
+
+    @abstractmethod
+    def gram(self, examples: Any, i: Array, j: Array) -> Array:
+        """Inner products of rows, given by their flat indices."""
+
+    # Rows, one by one.
+
+    @cached_property
+    def ids(self) -> Array:
+        """Flat indices of all rows."""
+        return np.arange(prod(self.shape))
+
+    @cached_property
+    def at(self) -> Array:
+        """The example of each row."""
+        return self.example_of(self.ids)
+
+    @abstractmethod
+    def example_of(self, ids: Array) -> Array:
+        """Examples of rows given by their flat indices."""
+
+    @abstractmethod
+    def of_scores(self, ids: Array) -> Array:
+        """Coefficients of the k scores in rows given by their flat indices."""
+
+    def flat(self, values: Array) -> Array:
+        """Values of all rows in one flat order, from an array that broadcasts against alpha."""
+        return np.broadcast_to(values, self.shape)
+
+    def shaped(self, u: Array) -> Array:
+        """Values in the shape of alpha, from those of all rows."""
+        return u[: len(self.ids)]
+
+    def fill(self, values: Array, number: float) -> Array:
+        """Set the entries that are no rows, in place."""
+        return values
+
+    def least(self, values: Array) -> Array:
+        """The smallest value of each example, or of each row that stands alone."""
+        return values
+
+    def stated(self, table: Array) -> Array:
+        """Alpha from published weights of shape (n, columns)."""
+        return table[:, 0]
+
+    # Groups: the classes that a row holds apart.
+
+    @property
+    @abstractmethod
+    def labels(self) -> Array:
+        """Class of each example or, without several, 0 and 1 by the sign of each row."""
+
+    @property
+    @abstractmethod
+    def groups(self) -> Array:
+        """The pair of classes of each row, numbered from 0; in the order of ``ids``."""
+
+    @abstractmethod
+    def opposed(self, i: int, h: int) -> list[int]:
+        """Flat indices of the rows that hold two examples of different classes apart."""
+
+    @abstractmethod
+    def sums(self, alpha: Array, total: Callable[[Array], Any]) -> list[Any]:
+        """``F'alpha`` for the intercepts of all k scores, each computed by ``total``."""
+
+    @abstractmethod
+    def balanced(
+        self, alpha: Array, free: bool, mass: float, cap: Array | None
+    ) -> Array:
+        """A point near alpha, which is not negative, with ``F'alpha = 0`` if intercepts are free.
+
+        Several classes: alpha is multiplied by ``1 + F x``, and by factors to a sum of ``mass`` (0:
+        any) and below the caps. Otherwise the sign with the larger sum is scaled down.
+        """
+
+    @abstractmethod
+    def take(self, i: Array) -> tuple[Array, RowMap]:
+        """Examples of some rows (of several classes: some examples), and the map of these rows."""
+
+    # Sums of squares, for weights ``own``, and ``linked`` of pairs of rows of an example.
+
+    @abstractmethod
+    def moments(self, examples: Any, own: Array, linked: Array | None) -> Array:
+        """``E'WE`` for E = [x, 1] in each row, of shape (k (d + 1), k (d + 1))."""
+
+    @abstractmethod
+    def curvature(self, own: Array, linked: Array | None) -> Array:
+        """``F'WF``, of shape (k, k)."""
+
+    @abstractmethod
+    def squares(self, own: Array, linked: Array | None) -> Array:
+        """Weights of the squares of examples in the diagonal of ``A'WA``, of shape (n, k)."""
+
+
+class SignedExamples(RowMap):
+    """One row for each example: ``sign_i x_i``.
+
+    Parameters
+    ----------
+    sign : ndarray of shape (n,)
+    """
+
+    def __init__(self, sign: Array) -> None:
+        self.sign, self.shape = sign, sign.shape
+        self.n, self.k, self.n_intercepts = len(sign), 1, 1
+
+    def values(self, S: Array) -> Array:
+        return self.sign * S[:, 0]
+
+    def coefficients(self, alpha: Array) -> Array:
+        return (self.sign * alpha)[:, None]
+
+    def bounds(self, E: Array) -> Array:
+        return E[:, 0]
+
+    def gram(self, examples: Any, i: Array, j: Array) -> Array:
+        signs = np.multiply.outer(self.sign[i], self.sign[j])
+        return examples.gram(self.example_of(i), self.example_of(j)) * signs
+
+    def example_of(self, ids: Array) -> Array:
+        return ids
+
+    def of_scores(self, ids: Array) -> Array:
+        return self.sign[ids, None].astype(float)
+
+    @cached_property
+    def labels(self) -> Array:
+        return (self.sign > 0).astype(int)
+
+    @property
+    def groups(self) -> Array:
+        return self.labels
+
+    def opposed(self, i: int, h: int) -> list[int]:
+        return [i, h]
+
+    def sums(self, alpha: Array, total: Callable[[Array], Any]) -> list[Any]:
+        return [total(self.sign * alpha)]
+
+    def balanced(
+        self, alpha: Array, free: bool, mass: float, cap: Array | None
+    ) -> Array:
+        if not free:
+            return alpha
+        up = self.sign > 0
+        high, low = float(alpha[up].sum()), float(alpha[~up].sum())
+        if min(high, low) <= 0.0:
+            return np.zeros_like(alpha)
+        return alpha * np.where(up, min(1.0, low / high), min(1.0, high / low))
+
+    def take(self, i: Array) -> tuple[Array, RowMap]:
+        return i, SignedExamples(self.sign[i])
+
+    def moments(self, examples: Any, own: Array, linked: Array | None) -> Array:
+        return examples.second_moments(own)
+
+    def curvature(self, own: Array, linked: Array | None) -> Array:
+        return np.diag(np.bincount(0 * self.labels, own))
+
+    def squares(self, own: Array, linked: Array | None) -> Array:
+        return own[:, None]
+
+
+class IntervalEnds(SignedExamples):
+    """A row for each finite end of the intervals of examples and outputs.
+
+    Several outputs have one norm, and no free intercepts. Sums of squares are of one output: no
+    solver takes several.
+
+    Parameters
+    ----------
+    sign, example, output : ndarray of shape (n_rows,)
+        1 for lower ends, -1 for upper ones; example and output of each row.
+    n, k : int
+        Examples and outputs.
+    """
+
+    def __init__(
+        self, sign: Array, example: Array, output: Array, n: int, k: int
+    ) -> None:
+        super().__init__(sign)
+        self.example, self.output = example, output
+        self.n, self.k, self.n_intercepts = n, k, k
+        self.cell: Any = (example, output if k > 1 else 0)
+
+    def values(self, S: Array) -> Array:
+        return self.sign * S[self.cell]
+
+    def coefficients(self, alpha: Array) -> Array:
+        v = self.sign * alpha
+        V = np.zeros((self.n, self.k), dtype=v.dtype)
+        np.add.at(V, self.cell, v)
+        return V
+
+    def bounds(self, E: Array) -> Array:
+        return E[self.cell]
+
+    def example_of(self, ids: Array) -> Array:
+        return self.example[ids]
+
+    def of_scores(self, ids: Array) -> Array:
+        C = np.zeros((len(ids), self.k))
+        C[np.arange(len(ids)), self.output[ids]] = self.sign[ids]
+        return C
+
+    def stated(self, table: Array) -> Array:
+        of = self.sign * table[self.cell]
+        return np.maximum(of, 0 * of)
+
+    def take(self, i: Array) -> tuple[Array, RowMap]:
+        few, at = np.unique(self.example[i], return_inverse=True)
+        return few, IntervalEnds(self.sign[i], at, self.output[i], len(few), self.k)
+
+    def moments(self, examples: Any, own: Array, linked: Array | None) -> Array:
+        (v,) = self.squares(own, linked).T
+        return examples.second_moments(v)
+
+    def squares(self, own: Array, linked: Array | None) -> Array:
+        return np.bincount(self.example, own, self.n)[:, None]
+
+
+class ClassPairs(RowMap):
+    """Row (i, j) is ``x_i (e_c - e_j)'`` for an example of class c and another class j.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n,)
+        Class of each example.
+    k : int
+        Number of classes.
+    """
+
+    square = 2
+
+    def __init__(self, codes: Array, k: int) -> None:
+        self.codes, self.n, self.k, self.n_intercepts = codes, len(codes), k, k - 1
+        self.shape, self.links, self.cycle = (len(codes), k), k - 1, k * k
+
+    @cached_property
+    def own(self) -> tuple[Array, Array]:
+        """Index of the entries that are no rows: of the examples' own classes."""
+        return np.arange(self.n), self.codes
+
+    @cached_property
+    def ids(self) -> Array:
+        return np.flatnonzero(self.codes[:, None] != np.arange(self.k))
+
+    def values(self, S: Array) -> Array:
+        return S[self.own][:, None] - S
+
+    def coefficients(self, alpha: Array) -> Array:
+        V = -alpha
+        V[self.own] += alpha.sum(axis=1)
+        return V
+
+    def bounds(self, E: Array) -> Array:
+        return E + E[self.own][:, None]
+
+    def gram(self, examples: Any, i: Array, j: Array) -> Array:
+        (e, a), (h, b) = np.divmod(i, self.k), np.divmod(j, self.k)
+        few, at = np.unique(e, return_inverse=True)
+        rest, there = np.unique(h, return_inverse=True)
+        c, d = self.codes[e][:, None], self.codes[h]
+        a = a[:, None]
+        signs = 1 * (c == d) - (c == b) - (a == d) + (a == b)
+        return examples.gram(few, rest)[at[:, None], there] * signs
+
+    def example_of(self, ids: Array) -> Array:
+        return ids // self.k
+
+    def of_scores(self, ids: Array) -> Array:
+        example, other = np.divmod(ids, self.k)
+        identity = np.eye(self.k)
+        return identity[self.codes[example]] - identity[other]
+
+    def flat(self, values: Array) -> Array:
+        return super().flat(values).ravel()[self.ids]
+
+    def shaped(self, u: Array) -> Array:
+        alpha = np.zeros(self.shape)
+        alpha.flat[self.ids] = u
+        return alpha
+
+    def fill(self, values: Array, number: float) -> Array:
+        values[self.own] = number
+        return values
+
+    def least(self, values: Array) -> Array:
+        return values.min(axis=1)
+
+    def stated(self, table: Array) -> Array:
+        return self.fill(table.copy(), 0 * table[0, 0])
+
+    @property
+    def labels(self) -> Array:
+        return self.codes
+
+    @cached_property
+    def groups(self) -> Array:
+        return self.codes[self.at] * self.k + self.ids % self.k
+
+    def opposed(self, i: int, h: int) -> list[int]:
+        return [i * self.k + int(self.codes[h]), h * self.k + int(self.codes[i])]
+
+    def excess(self, alpha: Array, c: int, total: Callable[[Array], Any]) -> Any:
+        """The entry of ``F'alpha`` for the intercept of a class."""
+        mine = self.codes == c
+        return total(np.concatenate([alpha[mine].ravel(), -alpha[~mine, c]]))
+
+    def sums(self, alpha: Array, total: Callable[[Array], Any]) -> list[Any]:
+        return [self.excess(alpha, c, total) for c in range(self.k)]
+
+    def balanced(
+        self, alpha: Array, free: bool, mass: float, cap: Array | None
+    ) -> Array:
+        few, some = slice(0, free * (self.k - 1)), np.flatnonzero(alpha.any(axis=1))
+        if not len(some):
+            return alpha
+        u, part = alpha[some], ClassPairs(self.codes[some], self.k)
+        cap = None if cap is None else cap[some]
+        for _ in range(100):
+            if mass:
+                u *= mass / u.sum()
+            if cap is not None:
+                u *= (cap / np.maximum(u.sum(axis=1), cap))[:, None]
+            off, total = part.coefficients(u).sum(axis=0), u.sum()
+            settled = not mass or abs(total - mass) <= 1e-12 * mass
+            if settled and (not free or np.abs(off).max() <= 1e-15 * self.k * total):
+                break
+            x = np.zeros(self.k)
+            H = part.curvature(u, None)[few, few]
+            x[few] = np.linalg.lstsq(H, -off[few], rcond=None)[0]
+            u *= np.maximum(1.0 + x[part.codes][:, None] - x, 0.0)
+        if mass:
+            u *= mass / u.sum()
+        elif cap is not None:
+            u *= float((cap / np.maximum(u.sum(axis=1), cap)).min())
+        alpha[some] = u
+        return alpha
+
+    def take(self, i: Array) -> tuple[Array, RowMap]:
+        return i, ClassPairs(self.codes[i], self.k)
+
+    @cached_property
+    def _members(self) -> csr_array:
+        ends = np.arange(self.n + 1)
+        return csr_array((np.ones(self.n), self.codes, ends), self.shape).T
+
+    def moments(self, examples: Any, own: Array, linked: Array | None) -> Array:
+        k, d1 = self.k, examples.d + 1
+        members = [np.flatnonzero(self.codes == c) for c in range(k)]
+        blocks = np.zeros((k, d1, k, d1))
+        for a in range(k):
+            for b in range(a):
+                v = np.zeros(self.n) if linked is None else linked[:, a] * linked[:, b]
+                v[members[a]] += own[members[a], b]
+                v[members[b]] += own[members[b], a]
+                if v.any():
+                    M = examples.second_moments(v)
+                    blocks[a, :, a] += M
+                    blocks[b, :, b] += M
+                    blocks[a, :, b] -= M
+                    blocks[b, :, a] -= M
+        return blocks.reshape(k * d1, k * d1)
+
+    def curvature(self, own: Array, linked: Array | None) -> Array:
+        """The Laplacian of the graph of classes, with edge weights from own and linked."""
+        T = self._members @ own
+        H = np.diag(T.sum(axis=0) + T.sum(axis=1)) - T - T.T
+        if linked is not None:
+            H += np.diag(linked.sum(axis=1) @ linked) - linked.T @ linked
+        return H
+
+    def squares(self, own: Array, linked: Array | None) -> Array:
+        V = own.copy()
+        V[self.own] += own.sum(axis=1)
+        return (
+            V if linked is None else V + linked * (linked.sum(axis=1)[:, None] - linked)
+        )
+
+
+def signed(rows: RowMap) -> SignedExamples:
+    """The map, cast to one of rows that have a sign."""
+    assert isinstance(rows, SignedExamples)
+    return rows
