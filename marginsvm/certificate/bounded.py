@@ -39,6 +39,7 @@ import scipy.sparse as sp
 
 from marginsvm._rounding import UNIT, Extended, LpNorm
 from marginsvm._typing import Array
+from marginsvm.problem.examples import Examples
 from marginsvm.problem.quadratic_program import QuadraticProgram
 
 EXCESS = 4  # radii that |A'alpha| may change per unit of alpha above its upper bound
@@ -176,14 +177,14 @@ Numbers = Floats | Rationals
 
 
 def error_of_scores(
-    examples: Any, magnitudes: Array, b: Array, numbers: Numbers
+    examples: Examples, magnitudes: Array, b: Array, numbers: Numbers
 ) -> Any:
     """Error of scores with intercepts, per example and score, given sums of absolute values."""
     error = numbers.gamma(examples.additions[0]) + examples.rounding
     return error * (magnitudes + np.abs(b))
 
 
-def error_of_square(examples: Any, w: Array, numbers: Numbers) -> Any:
+def error_of_square(examples: Examples, w: Array, numbers: Numbers) -> Any:
     """Error of a squared norm that is a sum of kernel values."""
     if not numbers.unit:
         return 0
@@ -191,7 +192,7 @@ def error_of_square(examples: Any, w: Array, numbers: Numbers) -> Any:
     return error * examples.squared_magnitude(w)
 
 
-def error_of_combined(examples: Any, V: Array, numbers: Numbers) -> Any:
+def error_of_combined(examples: Examples, V: Array, numbers: Numbers) -> Any:
     """Error of each entry of ``V'X``. Adding 0 does not round."""
     if not numbers.unit:
         return np.zeros(1, int)
@@ -363,7 +364,7 @@ def norm_of(
 ) -> Any:
     """Upper bound on the norm of a predictor, by its scores S with a kernel."""
     out = 1 + numbers.error_of_length(w.size, qp.p)
-    if qp.examples.d is not None:
+    if not qp.examples.is_kernel:
         return numbers.length(w, qp.p) * out
     square = qp.examples.inner(w, w) if S is None else (w.T * S).sum()
     return numbers.sqrt(square + error_of_square(qp.examples, w, numbers)) * out
@@ -476,7 +477,7 @@ def dual(qp: QuadraticProgram, alpha: Array, numbers: Numbers) -> Dual:
     V = qp.coefficients(alpha)
     off = imbalance(qp, alpha, numbers)
     ridge = (qp.ridge * alpha * alpha).sum() * (1 + error_of_cost(numbers))
-    if qp.examples.d is None:
+    if qp.examples.is_kernel:
         w = qp.examples.combine(V)
         square = qp.examples.inner(w, w) + error_of_square(qp.examples, w, numbers)
         length: Any = numbers.sqrt(square) * (1 + numbers.error_of_length(V.size))

@@ -202,8 +202,8 @@ class _Check:
             float(max(squares)), 0.0
         )  # of an indefinite kernel, squares may be negative
         scale, offset = float(np.sqrt(longest)) * float(examples.radius), 0.0
-        if self.found.free and examples.d is not None:
-            centre = examples.mean if self.numbers.exact else examples.centre
+        if self.found.free and not examples.is_kernel:
+            centre = qp.design.centre
             offset = (
                 0.0 if centre is None else float(np.linalg.norm(centre.astype(float)))
             )

@@ -12,13 +12,14 @@ from marginsvm._rounding import UNIT, additions, product
 from marginsvm._threads import cached_property
 from marginsvm._typing import Array
 from marginsvm.certificate.bounded import Numbers, Rationals
+from marginsvm.problem.examples import Examples
 
 
 class NoInnerProductsError(ValueError):
     """A kernel matrix is not positive semidefinite, so that it proves nothing."""
 
 
-class ExactFeatures:
+class ExactFeatures(Examples):
     """Features as fractions: the exact counterpart of :class:`~marginsvm.problem.design.Design`.
 
     Parameters
@@ -29,6 +30,7 @@ class ExactFeatures:
         Whether the mean is subtracted from the examples in sums whose weights do not sum to 0.
     """
 
+    is_kernel = False
     radius = 1
 
     def __init__(self, X: Array, *, centred: bool = True) -> None:
@@ -49,13 +51,13 @@ class ExactFeatures:
         w = self._times(integers.T, self._integers, denominator * self._denominator)
         total = V.sum(axis=0)
         off = self.centred and total.any()
-        return w - np.multiply.outer(total, self.mean) if off else w
+        return w - np.multiply.outer(total, self.centre) if off else w
 
     def inner(self, w: Array, u: Array) -> Any:
         return (w * u).sum()
 
     @cached_property
-    def mean(self) -> Array:
+    def centre(self) -> Array:
         """A point near the examples: their mean, as floats."""
         if not self.centred:
             return np.zeros(self.d, int)
@@ -63,17 +65,17 @@ class ExactFeatures:
 
     @cached_property
     def squared_norms(self) -> Array:
-        return ((self.X - self.mean) ** 2).sum(axis=1)
+        return ((self.X - self.centre) ** 2).sum(axis=1)
 
     def squared_dual_norms(self, p: float) -> Array:
         """Squared dual norms about the mean."""
         numbers = Rationals()
         return np.array(
-            [numbers.length(x, p / (p - 1)) ** 2 for x in self.X - self.mean]
+            [numbers.length(x, p / (p - 1)) ** 2 for x in self.X - self.centre]
         )
 
 
-class KernelMatrix:
+class KernelMatrix(Examples):
     """Examples ``(phi(x), constant) scale`` with a kernel matrix K.
 
     Vectors w are given by their coefficients of all phi(x), and a last one for the constant.
@@ -89,7 +91,11 @@ class KernelMatrix:
         Relative error of the kernel values.
     """
 
-    radius, d = 1, None
+    is_kernel = True
+    radius = 1
+    d = None
+    rounding = 0.0
+    additions = 0, 0
 
     def __init__(
         self,

@@ -261,7 +261,7 @@ def refuted(qp: QuadraticProgram, alpha: Array) -> Array | None:
         if not 0 < len(i) * (qp.examples.d or 1) <= MOST_NUMBERS:
             continue
         X, factor, intercept = qp.examples.given(i)
-        if qp.examples.d is None and qp.examples.kernel is not None:
+        if qp.examples.is_kernel and qp.examples.kernel is not None:
             X = distinct(X)
         signs = None if qp.signs is None else qp.signs[: X.shape[1]]
         of: Any = {
@@ -302,7 +302,7 @@ def _candidates(qp: QuadraticProgram, alpha: Array) -> Iterator[Array]:
             yield found
         found = on_few_rows(qp, alpha)
         if found is not None:
-            apart = ROUGH if qp.examples.d is not None else ROUGH_IN_KERNELS
+            apart = ROUGH_IN_KERNELS if qp.examples.is_kernel else ROUGH
             if qp.by_margins and float(dual(qp, found, FLOATS).length) > apart * float(
                 found.sum()
             ):
@@ -342,7 +342,7 @@ def on_few_rows(qp: QuadraticProgram, alpha: Array) -> Array | None:
 
     Nonnegative least squares on the rows with alpha > 0 or, for intervals, on all rows.
     """
-    width = (qp.examples.d or qp.examples.n) * qp.k
+    width = qp.examples.width * qp.k
     if not qp.by_margins and width * alpha.size <= WRITTEN_OUT:
         alpha = np.ones(qp.shape)
     i, S, _, gains = rows_with_weight(qp, alpha)
@@ -354,8 +354,8 @@ def on_few_rows(qp: QuadraticProgram, alpha: Array) -> Array | None:
     ):
         return None
     few, at = np.unique(i, return_inverse=True)
-    if qp.examples.d is not None:
-        Z = qp.examples.written_out(few)
+    if not qp.examples.is_kernel:
+        Z = qp.design.written_out(few)
     elif qp.examples.kernel is not None:  # rounded values: only equality is exact
         Z = distinct(qp.examples.given(few)[0]).toarray()
     else:
@@ -498,7 +498,7 @@ def prove_overlap(problem: KernelMatrixAdapter, proof: Proof) -> Proof:
 
 def vanishing(problem: KernelMatrixAdapter) -> float:
     """Upper bound on margins (in radii) below which ``A'alpha = 0`` may be proved exactly."""
-    return VANISHING if problem.examples.d is not None else KERNEL_VANISHING
+    return KERNEL_VANISHING if problem.examples.is_kernel else VANISHING
 
 
 def prove_intervals(

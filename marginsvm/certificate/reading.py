@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,6 +17,7 @@ from marginsvm.certificate.bounded import Dual, Numbers, Primal, Rationals, dual
 from marginsvm.certificate.exact import refuting_weights
 from marginsvm.certificate.examples import ExactFeatures, KernelMatrix
 from marginsvm.problem.design import Design, mean_of
+from marginsvm.problem.examples import Examples, FloatExamples
 from marginsvm.problem.kernels import Gram, distinct, in_floats, kernel_on
 from marginsvm.problem.matrix import as_matrix
 from marginsvm.problem.quadratic_program import (
@@ -189,7 +190,9 @@ class Reading:
         self.lost = (
             0 * self.intercept
         )  # by rounding of b, when it was moved to the mean
-        (self._features if hasattr(estimator, "coef_") else self._kernel)()
+        found = self._features() if hasattr(estimator, "coef_") else self._kernel()
+        # programs are typed for floats; their two values exist in fractions as well
+        self.examples = cast("FloatExamples", found)
         weight = numbers.array(data.weight)
         given: dict[str, Any] = {
             "weight": weight,
@@ -208,7 +211,7 @@ class Reading:
 
     # Examples and predictors.
 
-    def _features(self) -> None:
+    def _features(self) -> Examples:
         estimator, numbers, X = self.estimator, self.numbers, self.data.X
         coef = estimator.coef_
         coef = np.atleast_2d(coef.toarray() if sp.issparse(coef) else coef)
@@ -234,8 +237,7 @@ class Reading:
                 X = np.hstack([X, numbers.array(np.full((len(X), 1), self.constant))])
             if self.spec.normalize:
                 X = np.array([x / (numbers.length(x) or 1) for x in X], dtype=object)
-            self.examples: Any = ExactFeatures(X, centred=self.free)
-            return
+            return ExactFeatures(X, centred=self.free)
         matrix, constant = as_matrix(in_floats(X)), self.constant
         if self.spec.normalize:
             matrix, constant = matrix.divided(constant), 0.0
@@ -244,7 +246,6 @@ class Reading:
         # with 1 / 2C, so that C radius^2 neither vanishes nor overflows
         squared = design.squared_dual_norms(self.p).max() + 0.5 / self.spec.C
         radius = float(np.sqrt(squared)) or 1.0
-        self.examples = design.in_units(radius)
         self.w = self.w * radius
         if self.free:
             b = [
@@ -258,8 +259,9 @@ class Reading:
             self.b = np.array(b)
         if constant:
             self.w[:, -1] = self.intercept * (radius / constant)
+        return design.in_units(radius)
 
-    def _kernel(self) -> None:
+    def _kernel(self) -> Examples:
         estimator, numbers, data = self.estimator, self.numbers, self.data
         self.p, self.signs, rounding = 2.0, None, 0.0
         self.given = estimator.kernel == "precomputed"
@@ -280,12 +282,12 @@ class Reading:
             squares = np.maximum(squares, 0 * squares) + constant * constant
             roots = [numbers.sqrt(x) for x in squares.tolist()]
             scale = numbers.array(np.array([1 / x if x else 0 * x for x in roots]))
-        self.examples = KernelMatrix(K, scale, constant, numbers, rounding)
         coef = np.zeros((len(estimator.dual_coef_), len(K) + 1))
         coef[:, np.searchsorted(data.kept, estimator.support_)] = estimator.dual_coef_
         self.w, self.b = numbers.array(coef), self.intercept
         if constant:
             self.w[:, -1], self.b = self.intercept / constant, 0 * self.b
+        return KernelMatrix(K, scale, constant, numbers, rounding)
 
     # Programs.
 
@@ -396,7 +398,7 @@ class Reading:
             S = np.eye(q.shape[1])[self.codes[i]] - np.eye(q.shape[1])[j]
             S = S[:, :-1]  # the columns sum to 0
         X = self.data.X[i]
-        if self.examples.d is None:
+        if self.examples.is_kernel:
             X = X if self.given else distinct(X)
         elif self.spec.normalize:
             few, at = np.unique(i, return_inverse=True)

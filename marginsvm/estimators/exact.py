@@ -46,6 +46,7 @@ from marginsvm.fit import (
     begin,
 )
 from marginsvm.problem.adapter import KernelMatrixAdapter, Predictor, programs_of
+from marginsvm.problem.examples import FloatExamples
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.rows import OutputRows, output_rows
 from marginsvm.solvers.solution import Solution
@@ -82,7 +83,7 @@ def intercepts(qp: QuadraticProgram, f: Array) -> Array:
     return b - b.mean() if qp.codes is not None and qp.intercept else b
 
 
-def of_few_examples(examples: Any, w: Array) -> Array:
+def of_few_examples(examples: FloatExamples, w: Array) -> Array:
     """Coefficients of a predictor on linearly independent examples, so that none cancel."""
     few = np.flatnonzero(w.any(axis=0))
     if not 0 < len(few) <= MANY:
@@ -176,7 +177,7 @@ class Exact(Algorithm):
             proofs.published(qp, point.w, intercepts(qp, point.f)),
             alpha,
         )
-        if qp.examples.d is None and np.any(
+        if qp.examples.is_kernel and np.any(
             point.w[:, ~qp.coefficients(alpha).any(axis=1)]
         ):
             # of the support vectors alone, if as good

@@ -16,6 +16,7 @@ from marginsvm._rounding import UNIT, LpNorm, inner
 from marginsvm._threads import cached_property, single_threaded_blas
 from marginsvm._typing import Array
 from marginsvm.problem.design import Design, mean_of
+from marginsvm.problem.examples import FloatExamples
 from marginsvm.problem.kernels import CACHE_SIZE, ColumnCache, Gram
 from marginsvm.problem.matrix import FLOAT32, FLOAT64, Dense, as_matrix, support_of
 from marginsvm.problem.quadratic_program import (
@@ -327,7 +328,7 @@ class KernelMatrixAdapter(ABC):
     (2.0, array([0.5  , 0.125]))
     """
 
-    examples: Any
+    examples: FloatExamples
     design: Design | None = None
     nu: float | None = None
     loss = "squared_hinge"
@@ -338,7 +339,7 @@ class KernelMatrixAdapter(ABC):
 
     def __init__(
         self,
-        examples: Any,
+        examples: FloatExamples,
         rows: Rows,
         C: float,
         norm: LpNorm,
@@ -349,7 +350,9 @@ class KernelMatrixAdapter(ABC):
         self.upper: Array | None = None
         self._measure(examples, squared, C, unit)
 
-    def _measure(self, examples: Any, squared: Array, C: float, unit: float) -> None:
+    def _measure(
+        self, examples: FloatExamples, squared: Array, C: float, unit: float
+    ) -> None:
         """Set the units by the longest row, counting sample weights above 1 as 1."""
         weights = np.ones(1) if self.rows.weights is None else self.rows.weights
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -357,9 +360,9 @@ class KernelMatrixAdapter(ABC):
         short = longest < LARGEST_NORM**-2
         if short:  # unless all rows are zero
             entry = (
-                longest**0.5
-                if examples.d is None
-                else unit + float(examples.spread.max())
+                unit + float(examples.spread.max())
+                if isinstance(examples, Design)
+                else longest**0.5
             )
             short = 0.0 < entry < 1 / LARGEST_NORM
         if short or not longest < LARGEST_NORM**2:
@@ -371,7 +374,9 @@ class KernelMatrixAdapter(ABC):
         self._take_units(examples, squared, float(np.sqrt(longest)) or unit or 1.0)
         self._soften(C)
 
-    def _take_units(self, examples: Any, squared: Array, radius: float) -> None:
+    def _take_units(
+        self, examples: FloatExamples, squared: Array, radius: float
+    ) -> None:
         self.models = {}  # found in these units
         self.radius, self._squared = radius, squared
         self.examples = examples.in_units(radius)
@@ -677,9 +682,11 @@ class LinearAdapter(KernelMatrixAdapter):
                 "cannot be divided: scale X, or pass it as float64"
             )
 
-    def _take_units(self, examples: Design, squared: Array, radius: float) -> None:
+    def _take_units(
+        self, examples: FloatExamples, squared: Array, radius: float
+    ) -> None:
         super()._take_units(examples, squared, radius)
-        self.design, self.precision = self.examples, np.dtype(examples.X.dtype)
+        self.design, self.precision = self.examples, np.dtype(self.examples.X.dtype)
 
     @property
     def image_shape(self) -> tuple[int, ...]:
@@ -1019,7 +1026,7 @@ def programs_of(problem: KernelMatrixAdapter) -> list[QuadraticProgram]:
 
 def predictor_of(problem: KernelMatrixAdapter, vector: Predictor) -> Array:
     """The w of the program, of shape (k, d), for a predictor of the problem."""
-    if problem.examples.d is None:
+    if problem.examples.is_kernel:
         return np.atleast_2d(problem.rows.adjoint(vector.coef).T)
     return np.atleast_2d(problem.norm_of_predictors.mirror(vector.image))
 

@@ -28,6 +28,7 @@ from marginsvm._rounding import (
 )
 from marginsvm._threads import cached_property
 from marginsvm._typing import Array
+from marginsvm.problem.examples import FloatExamples
 from marginsvm.problem.matrix import (
     BLOCK_BYTES,
     FLOAT64,
@@ -50,7 +51,7 @@ PART = 4096  # examples whose products are computed at once in extended precisio
 T = TypeVar("T")
 
 
-class Design:
+class Design(FloatExamples):
     """``(x - centre, constant) / radius`` for all examples x, which are not copied.
 
     The centre's part is subtracted from products. Only a centre far from 0 is subtracted from a
@@ -93,6 +94,8 @@ class Design:
     >>> design.combine(np.array([[1.0], [1.0]]))
     array([[1., 2.]])
     """
+
+    is_kernel = False
 
     def __init__(
         self,

@@ -21,6 +21,7 @@ from marginsvm._rounding import CHAIN, PAIRWISE, UNIT, LpNorm, additions, produc
 from marginsvm._threads import cached_property, ordered_map
 from marginsvm._typing import Array
 from marginsvm.problem.design import mean_of
+from marginsvm.problem.examples import FloatExamples
 from marginsvm.problem.matrix import (
     FLOAT32,
     FLOAT64,
@@ -406,7 +407,7 @@ def plain(X: Any) -> Any:
     return getattr(X, "array", X)
 
 
-class Gram:
+class Gram(FloatExamples):
     """Examples in the feature space of a kernel, ``(phi(x), constant) / radius``.
 
     Parameters
@@ -450,6 +451,7 @@ class Gram:
     array([[ 0.9817,  0.    , -0.9817]])
     """
 
+    is_kernel = True
     d = mean = None
     sparse = False
     kept: ColumnCache | None = None

@@ -27,20 +27,11 @@ Here ``m_i`` is the sample weight, ``sum`` the sum of these; examples of weight 
 Hard margins, nu and one class have target 0 and a free level rho; with ``w`` of norm 1, rho is the
 (mean of the) smallest margins. Otherwise the margin is ``1/sqrt(2 P)``.
 
-**Examples.** The program asks its examples for products only, whether they have features
-(``Design``) or a kernel (``Gram``). ``w`` has shape (k, d), with a kernel (k, n) coefficients of
-the examples; k is 1 but for several classes. In these units the longest example has norm 1:
+**Examples.** The program asks its examples for products only, whether these have features
+(``Design``) or a kernel (``Gram``), see :mod:`~marginsvm.problem.examples`. ``w`` has shape (k, d),
+with a kernel (k, n); k is 1 but for several classes or outputs. Solvers that need features ask for more:
 
 =====================  =========================================================================
-``n, d, sparse``       numbers of examples and features (None with a kernel); whether CSR
-``radius``             norm of the longest example in the user's units
-``scores(w)``          products with all examples, of shape (n, k), in float64
-``combine(V)``         ``V'X`` for coefficients V of shape (n, k)
-``inner(w, u)``        inner product of two such vectors
-``squared_norms``      of the examples
-``gram(i, j)``         inner products of the examples i with the examples j
-``columns(i)``         inner products of the examples i with all
-``take(i)``            some of the examples, as an object of the same kind
 ``rows(i)``            features of some examples; of CSR without the mean
 ``mean``               subtracted from each x by scores, combine and gram; or None
 ``second_moments(v)``  ``sum_i v_i (x_i, 1)(x_i, 1)'``, of shape (d + 1, d + 1)
@@ -59,7 +50,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from math import isfinite, prod, sqrt
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -67,6 +58,8 @@ from scipy.sparse import csr_array
 from marginsvm._rounding import LpNorm
 from marginsvm._threads import cached_property
 from marginsvm._typing import Array
+from marginsvm.problem.design import Design
+from marginsvm.problem.examples import FloatExamples
 
 LINEAR_LOSSES = ("hinge", "epsilon_insensitive")  # the other losses are squared
 
@@ -111,7 +104,7 @@ class QuadraticProgram:
         Whether targets are rounded sums, whose error proofs allow for.
     """
 
-    examples: Any
+    examples: FloatExamples
     sign: Array
     target: Array
     ridge: Array
@@ -142,6 +135,11 @@ class QuadraticProgram:
     def size(self) -> int:
         """Number of entries of alpha."""
         return prod(self.shape)
+
+    @property
+    def design(self) -> Design:
+        """The examples, where these have features."""
+        return cast("Design", self.examples)
 
     @property
     def n_intercepts(self) -> int:
@@ -464,7 +462,7 @@ def _with_sum(alpha: Array, upper: Array, total: float) -> Array:
 
 
 def classification(
-    examples: Any,
+    examples: FloatExamples,
     codes: Array,
     k: int,
     *,
@@ -538,7 +536,7 @@ def classification(
 
 
 def regression(
-    examples: Any,
+    examples: FloatExamples,
     low: Array,
     high: Array,
     *,
@@ -599,7 +597,7 @@ def regression(
 
 
 def one_class(
-    examples: Any, nu: float, weight: Array | None = None
+    examples: FloatExamples, nu: float, weight: Array | None = None
 ) -> QuadraticProgram:
     """The program of examples without labels: the hull of the examples, held off the origin.
 

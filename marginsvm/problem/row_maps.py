@@ -28,6 +28,8 @@ from scipy.sparse import csr_array
 
 from marginsvm._threads import cached_property
 from marginsvm._typing import Array
+from marginsvm.problem.design import Design
+from marginsvm.problem.examples import FloatExamples
 
 
 class RowMap(ABC):
@@ -72,7 +74,7 @@ class RowMap(ABC):
         """Bounds on changes of the values, from bounds E on those of the scores."""
 
     @abstractmethod
-    def gram(self, examples: Any, i: Array, j: Array) -> Array:
+    def gram(self, examples: FloatExamples, i: Array, j: Array) -> Array:
         """Inner products of rows, given by their flat indices."""
 
     # Rows, one by one.
@@ -152,7 +154,7 @@ class RowMap(ABC):
     # Sums of squares, for weights ``own``, and ``linked`` of pairs of rows of an example.
 
     @abstractmethod
-    def moments(self, examples: Any, own: Array, linked: Array | None) -> Array:
+    def moments(self, examples: Design, own: Array, linked: Array | None) -> Array:
         """``E'WE`` for E = [x, 1] in each row, of shape (k (d + 1), k (d + 1))."""
 
     @abstractmethod
@@ -185,7 +187,7 @@ class SignedExamples(RowMap):
     def bounds(self, E: Array) -> Array:
         return E[:, 0]
 
-    def gram(self, examples: Any, i: Array, j: Array) -> Array:
+    def gram(self, examples: FloatExamples, i: Array, j: Array) -> Array:
         signs = np.multiply.outer(self.sign[i], self.sign[j])
         return examples.gram(self.example_of(i), self.example_of(j)) * signs
 
@@ -223,7 +225,7 @@ class SignedExamples(RowMap):
     def take(self, i: Array) -> tuple[Array, RowMap]:
         return i, SignedExamples(self.sign[i])
 
-    def moments(self, examples: Any, own: Array, linked: Array | None) -> Array:
+    def moments(self, examples: Design, own: Array, linked: Array | None) -> Array:
         return examples.second_moments(own)
 
     def curvature(self, own: Array, linked: Array | None) -> Array:
@@ -283,7 +285,7 @@ class IntervalEnds(SignedExamples):
         few, at = np.unique(self.example[i], return_inverse=True)
         return few, IntervalEnds(self.sign[i], at, self.output[i], len(few), self.k)
 
-    def moments(self, examples: Any, own: Array, linked: Array | None) -> Array:
+    def moments(self, examples: Design, own: Array, linked: Array | None) -> Array:
         (v,) = self.squares(own, linked).T
         return examples.second_moments(v)
 
@@ -328,7 +330,7 @@ class ClassPairs(RowMap):
     def bounds(self, E: Array) -> Array:
         return E + E[self.own][:, None]
 
-    def gram(self, examples: Any, i: Array, j: Array) -> Array:
+    def gram(self, examples: FloatExamples, i: Array, j: Array) -> Array:
         (e, a), (h, b) = np.divmod(i, self.k), np.divmod(j, self.k)
         few, at = np.unique(e, return_inverse=True)
         rest, there = np.unique(h, return_inverse=True)
@@ -418,7 +420,7 @@ class ClassPairs(RowMap):
         ends = np.arange(self.n + 1)
         return csr_array((np.ones(self.n), self.codes, ends), self.shape).T
 
-    def moments(self, examples: Any, own: Array, linked: Array | None) -> Array:
+    def moments(self, examples: Design, own: Array, linked: Array | None) -> Array:
         k, d1 = self.k, examples.d + 1
         members = [np.flatnonzero(self.codes == c) for c in range(k)]
         blocks = np.zeros((k, d1, k, d1))

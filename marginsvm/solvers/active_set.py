@@ -216,7 +216,7 @@ def nearest_point(rows: Rows, work: Array, F: Array) -> Solved | None:
     """Solution u, f, w of a hard margin on a few rows; NNLS avoids squares of small numbers."""
     qp, d = rows.qp, rows.qp.examples.d
     if d is not None and qp.k * d <= max(2 * len(work), 200):
-        X = qp.examples.rows(rows.example_of(work))
+        X = qp.design.rows(rows.example_of(work))
         X = X.toarray() if qp.examples.sparse else X
         A = (rows.of_scores(work)[:, :, None] * X[:, None, :]).reshape(len(work), -1)
     else:  # coordinates of which these are the inner products

@@ -291,7 +291,7 @@ def descend_examples(
 def dual_cd(solution: Solution, start: Array | None) -> Iterator[None]:
     """Solve a program of examples with features; each iteration ends with a check of all rows."""
     qp = solution.qp
-    X = qp.examples.rows(np.arange(qp.examples.n))
+    X = qp.design.rows(np.arange(qp.examples.n))
     if sp.issparse(X):
         arrays = X.data, X.indices, X.indptr
         square = np.asarray(X.multiply(X).sum(axis=1)).ravel()
@@ -373,7 +373,7 @@ def _by_rows(
 
 def mean_of(qp: QuadraticProgram, X: Any) -> Array:
     """The mean that centring subtracts from sparse examples; 0 for dense ones, already centred."""
-    mean = qp.examples.mean if qp.examples.sparse else None
+    mean = qp.design.mean if qp.examples.sparse else None
     return np.zeros(X.shape[1]) if mean is None else np.asarray(mean)
 
 

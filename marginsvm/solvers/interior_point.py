@@ -324,7 +324,7 @@ def interior_point(solution: Solution, start: Array | None) -> Iterator[None]:
         if looked:
             w, f = side.point(at.x, qp)
             solution.dual(rows.shaped(at_bounds(side, bounds, at)))
-            if qp.examples.d is None:  # prefer a sparse kernel expansion
+            if qp.examples.is_kernel:  # prefer a sparse kernel expansion
                 solution.primal(qp.rmatvec(solution.alpha), f)
             if solution.gap > solution.tol:
                 solution.primal(w, f)

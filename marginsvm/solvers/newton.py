@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -66,7 +66,7 @@ def newton(solution: Solution, start: Array | None) -> Iterator[None]:
     w, f, v = np.zeros_like(solution.w), np.zeros(qp.n_free), np.zeros(qp.shape)
     S, narrow = np.zeros((examples.n, qp.k)), 1.0
     may_be_sampled = examples.n >= LONG * SAMPLE and not (qp.hard or qp.level)
-    may_be_sampled = may_be_sampled and examples.d is not None and qp.example is None
+    may_be_sampled = may_be_sampled and not examples.is_kernel and qp.example is None
     if start is None and may_be_sampled and examples.X.in_memory:
         w, f = of_sample(qp)
         S = examples.scores(w)
@@ -186,7 +186,7 @@ class Loss:
     ) -> None:
         self.qp, self.rho, self.v = qp, np.asarray(rho), np.asarray(v)
         self.light = replace(
-            qp, examples=Count(qp.examples.n)
+            qp, examples=cast("Any", Count(qp.examples.n))
         )  # without X, for f and alpha only
         self.s = np.asarray(qp.ridge + self.rho)
         self.target = np.array(np.broadcast_to(qp.target + self.rho * self.v, qp.shape))

@@ -35,12 +35,13 @@ scale multi-class linear SVMs. KDD, 2008.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import cast
 
 import numpy as np
 
 from marginsvm._compiling import compiled, parts
 from marginsvm._typing import Array
-from marginsvm.problem.kernels import ColumnCache
+from marginsvm.problem.kernels import ColumnCache, Gram
 from marginsvm.problem.matrix import FLOAT32, FLOAT64
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.solvers.dual_cd import OPTIONS, projected
@@ -518,7 +519,7 @@ def smo(solution: Solution, start: Array | None) -> Iterator[None]:
     qp = solution.qp
     unit = qp.game and qp.codes is not None  # solved with target 1, alpha of any sum
     kind = Pairs(qp) if qp.codes is None else Examples(qp)
-    examples, of = qp.examples, kind.of
+    examples, of = cast("Gram", qp.examples), kind.of
 
     single = 1e-12 < examples.radius < 1e12  # the range of float32
     compute = examples.single_values if single else examples.values

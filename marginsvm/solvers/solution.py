@@ -44,9 +44,7 @@ class Solution:
     def __init__(self, qp: QuadraticProgram, tol: float, max_iter: int) -> None:
         self.qp, self.tol, self.max_iter = qp, tol, max_iter
         self.alpha, self.f = np.zeros(qp.shape), np.zeros(qp.n_free)
-        self.w = np.zeros(
-            (qp.k, qp.examples.n if qp.examples.d is None else qp.examples.d)
-        )
+        self.w = np.zeros((qp.k, qp.examples.width))
         self.P, self.D = np.inf, -np.inf if qp.level else 0.0
         self.n_iter, self.idle, self.stopped, self.mark = 0, 0, False, (1.0, -np.inf)
         if not qp.by_margins:  # w = 0 is optimal for wide tubes
@@ -65,7 +63,7 @@ class Solution:
 
     def vanishes(self, D: float) -> bool:
         """Whether A'alpha is at rounding level at the dual value D: the classes overlap."""
-        nothing = NOTHING_OF_KERNEL if self.qp.examples.d is None else NOTHING
+        nothing = NOTHING_OF_KERNEL if self.qp.examples.is_kernel else NOTHING
         return self.qp.game and 2.0 * D + nothing**2 >= 0.0
 
     def primal(self, w: Array, f: Array, S: Any = None, settled: bool = False) -> float:

@@ -85,7 +85,7 @@ def methods(qp: QuadraticProgram) -> list[Method]:
     last: list[Method] = [newton, interior_point] if side <= 4 * SIDE else [newton]
     if qp.signs is not None:  # the only solver with sign constraints
         return [interior_point]
-    definite = d is not None or getattr(examples.kernel, "is_definite", False)
+    definite = not examples.is_kernel or getattr(examples.kernel, "is_definite", False)
     few = (unknowns <= FEWEST and definite) or (d and rows <= FEW and rows * d <= SMALL)
     if few and not (hard and tube):  # an iteration takes less than a millisecond
         either: list[Method] = [interior_point, newton]
@@ -96,11 +96,10 @@ def methods(qp: QuadraticProgram) -> list[Method]:
             if hinge or tube
             else [active_set, *either]
         )
-    if d is None and hard and tube:  # alpha may be unbounded
+    if examples.is_kernel and hard and tube:  # alpha may be unbounded
         return last[::-1]
-    if (
-        d is None
-    ):  # few support vectors need few columns; the squared hinge loss is solved exactly
+    # few support vectors need few columns; the squared hinge loss is solved exactly
+    if examples.is_kernel:
         return [smo, *([] if hinge or tube else [active_set]), *last]
     # multiplications per step by the features; a row of several classes has two blocks
     products = (

@@ -219,7 +219,7 @@ class WrittenOut:
     def of(cls, rows: Rows) -> WrittenOut:
         """System of a program; sign constraints are unit rows, after the others."""
         qp, C = rows.qp, rows.of_scores(rows.ids)
-        X = qp.examples.rows(np.arange(qp.examples.n))
+        X = qp.design.rows(np.arange(qp.examples.n))
         X = (X.toarray() if qp.examples.sparse else X)[rows.at]
         A, F = (C[:, :, None] * X[:, None, :]).reshape(len(C), -1), rows.of_f(rows.ids)
         if qp.signs is not None:
@@ -325,7 +325,7 @@ class Features(WrittenOut):
     def of_shaped(self, own: Array, linked: Array | None) -> Array:
         """``E'WE`` for weights in the shape of alpha."""
         qp, k = self.qp, self.qp.k
-        second = qp.examples.second_moments
+        second = qp.design.second_moments
         if k == 1:
             H = second(
                 own
@@ -566,7 +566,6 @@ class NewtonSystem:
 
     def _squares(self, qp: QuadraticProgram, own: Array, linked: Array | None) -> Array:
         """Diagonal of ``A'DA``, ignoring the mean of sparse examples."""
-        examples = qp.examples
         if qp.codes is None:
             V = np.bincount(
                 np.arange(len(own)) if qp.example is None else qp.example, own
@@ -579,7 +578,7 @@ class NewtonSystem:
         def squares(X: Any, V: Array) -> Array:
             return ((X * X if isinstance(X, np.ndarray) else X.multiply(X)).T @ V).T
 
-        return sum(examples.each_rows(squares, V))
+        return np.asarray(sum(qp.design.each_rows(squares, V)))
 
 
 def conjugate_gradients(

@@ -15,11 +15,12 @@ from marginsvm.problem.quadratic_program import classification, one_class, regre
 class PlainExamples:
     """What a quadratic program asks for."""
 
-    radius, sparse, mean = 1, False, None
+    radius, sparse, mean, is_kernel = 1, False, None, False
 
     def __init__(self, X):
         self.X = np.asarray(X)
         self.n, self.d = self.X.shape
+        self.width = self.d
 
     @classmethod
     def in_fractions(cls, X):
