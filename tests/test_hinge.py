@@ -539,3 +539,18 @@ def test_kernels_of_classes_that_overlap(n, d, C, gamma):
     assert np.isin(
         np.flatnonzero(clf.certificate_.weights.sum(axis=1)), clf.support_
     ).all()
+
+
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("form", [sp.csr_matrix, np.asarray], ids=["sparse", "dense"])
+def test_an_empty_example_does_not_slow_coordinate_descent(rng, k, form):
+    y = rng.integers(0, k, 800)
+    X = sp.random_array((800, 1500), density=0.02, rng=rng).toarray()
+    X[np.arange(800), y] += 0.3
+    emptied = X.copy()
+    emptied[7] = 0.0
+    full, empty = (
+        fit(hinge(0.1, fit_intercept=False), form(A), y) for A in (X, emptied)
+    )
+    assert empty.status_ == "certified"
+    assert empty.n_iter_ <= full.n_iter_ + 2

@@ -339,6 +339,9 @@ def _by_rows(
             b = float(
                 qp.best_f((X @ w - shift)[:, None], np.zeros(qp.n_free))[0] - shift
             )
+    # w does not depend on the alpha of an empty example, which belongs at a bound at once.
+    still = (square[of] + ridge + sigma <= 0.0) & np.isfinite(upper)
+    alpha[still] = np.where(target > 0.0, upper, 0.0)[still]
     while True:
         b, steps = descend_rows(
             *arrays, of, qp.sign, target, square[of] + ridge + sigma, ridge, upper, b, sigma,
@@ -419,6 +422,10 @@ def _by_examples(
         + 1.0 / (0.06 * cap.sum())
     )
     sigma *= qp.intercept
+    # w does not depend on the alpha of an empty example: one other class gets all its weight.
+    still = np.flatnonzero((square + ridge + sigma <= 0.0) & np.isfinite(cap))
+    alpha[still] = 0.0
+    alpha[still, (qp.codes[still] + 1) % k] = cap[still]
     mean, V = mean_of(qp, X), qp.coefficients(alpha)
     W, excess, b = np.asarray(X.T @ V), V.sum(axis=0), np.zeros(k)
     order, seed, epochs, pace = np.arange(n), np.ones(1, np.uint64), 1, 1
