@@ -547,6 +547,21 @@ def test_no_rows_leave_some_vectors_of_many_columns():
     np.testing.assert_allclose(V.T @ V, np.eye(program.VECTORS), atol=1e-12)
 
 
+def test_columns_of_wide_rows_take_one_least_squares(rng, monkeypatch):
+    solved = []
+    lsmr = program.lsmr
+    monkeypatch.setattr(program, "DENSE", 0)
+    monkeypatch.setattr(
+        program, "lsmr", lambda *args, **kw: solved.append(1) or lsmr(*args, **kw)
+    )
+    S = sp.random_array((40, 300), density=0.1, rng=rng, format="csr")
+    kept, _, sums = program._columns_of_sparse(S)
+    assert len(solved) == 1
+    assert abs(S @ sums).max() < 1e-8 < abs(sums).max()
+    used = np.unique(S.indices)
+    np.testing.assert_array_equal(kept, used[sums[used] == 0.0])
+
+
 def test_signs_are_looked_for_when_they_are_read(separated, monkeypatch):
     made, work = [], reports.statuses
     monkeypatch.setattr(reports, "statuses", lambda *a: made.append(a) or work(*a))

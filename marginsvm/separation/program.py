@@ -233,7 +233,9 @@ def _columns_of_sparse(S: Any) -> tuple[Array, Any, Array]:
     If the null space is too large to be known, the basis has all columns.
     """
     d, used = S.shape[1], np.unique(S.indices[S.data != 0])
-    V, known = null_vectors(S[:, used])
+    # VECTORS cannot span the null space of rows that wide; one tells which columns it moves.
+    wide = len(used) > S.shape[0] + VECTORS
+    V, known = null_vectors(S[:, used], 1 if wide else VECTORS)
     V[np.abs(V).max(axis=1, initial=0.0) <= 1e-8] = 0.0
     out, sums = np.flatnonzero(V.any(axis=1)), np.zeros(d)
     if known:
@@ -465,19 +467,20 @@ def program(T: Any, E: Any = None) -> tuple[Array, Array]:
     return found.x[:k], np.append(-found.ineqlin.marginals, found.eqlin.marginals)
 
 
-def null_vectors(S: Any) -> tuple[Array, bool]:
+def null_vectors(S: Any, most: int = VECTORS) -> tuple[Array, bool]:
     """Orthonormal vectors of the null space of rows, and whether they span it.
 
-    For large matrices, only some random ones.
+    For large matrices, only some random ones, at most that many.
     """
-    d, rng = S.shape[1], np.random.default_rng(0)
-    if may_be_dense(max(S.shape), d):
+    n, d = S.shape
+    rng = np.random.default_rng(0)
+    if may_be_dense(max(n, d), d):
         return null_space(dense(S)), True
     found = np.zeros((d, 0))
-    while found.shape[1] < VECTORS:
+    while found.shape[1] < most:
         g = rng.standard_normal(d)
         length = np.sqrt(g @ g)
-        if S.shape[0]:
+        if n:
             g -= S.T @ lsmr(S.T, g, **PRECISE, maxiter=5000)[0]
         for _ in range(2):
             g -= found @ (found.T @ g)

@@ -425,7 +425,7 @@ def _by_examples(
     # w does not depend on the alpha of an empty example: one other class gets all its weight.
     still = np.flatnonzero((square + ridge + sigma <= 0.0) & np.isfinite(cap))
     alpha[still] = 0.0
-    alpha[still, (qp.codes[still] + 1) % k] = cap[still]
+    alpha[still, (np.asarray(qp.codes)[still] + 1) % k] = cap[still]
     mean, V = mean_of(qp, X), qp.coefficients(alpha)
     W, excess, b = np.asarray(X.T @ V), V.sum(axis=0), np.zeros(k)
     order, seed, epochs, pace = np.arange(n), np.ones(1, np.uint64), 1, 1
