@@ -29,7 +29,8 @@ Hard margins, nu and one class have target 0 and a free level rho; with ``w`` of
 
 **Examples.** The program asks its examples for products only, whether these have features
 (``Design``) or a kernel (``Gram``), see :mod:`~marginsvm.problem.examples`. ``w`` has shape (k, d),
-with a kernel (k, n); k is 1 but for several classes or outputs. Solvers that need features ask for more:
+with a kernel (k, n); k is 1 but for several classes or outputs. Solvers that need features ask for
+more:
 
 =====================  =========================================================================
 ``rows(i)``            features of some examples; of CSR without the mean
