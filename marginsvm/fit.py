@@ -110,7 +110,7 @@ class Candidate:
 
 
 class Line(NamedTuple):
-    """The best bounds after an iteration.
+    """The best bounds after some iterations.
 
     Attributes
     ----------
@@ -136,7 +136,7 @@ class Line(NamedTuple):
 
 @dataclass
 class Progress:
-    """The progress of a fit, updated at the end of each iteration.
+    """The progress of a fit, updated each time bounds have been computed.
 
     Attributes
     ----------
@@ -163,8 +163,8 @@ class Progress:
     confirmed : Confirmed or None
         Certified values of these candidates, once computed.
     begun : Progress or None
-        The progress before a step of several iterations that ``max_iter`` cut short; a resumed fit
-        starts from it and makes that step in full.
+        The progress at the last look, if ``max_iter`` cut the way to the next one short; a resumed
+        fit starts from it, and looks at the same iterations as a longer fit.
     settled : bool
         Whether the last step returned the same state: the algorithm has reached a fixed point.
     history : list of Line
@@ -291,17 +291,26 @@ class Algorithm(ABC):
         """Vectors for the bounds after an iteration, and the model for overlapping classes."""
 
     def best_bounds(
-        self, problem: KernelMatrixAdapter, state: Any, before: Progress
+        self,
+        problem: KernelMatrixAdapter,
+        state: Any,
+        before: Progress,
+        n_iter: int,
     ) -> dict[str, Any]:
-        """Updates of the progress by a state: better bounds, and their candidates."""
+        """Updates of the progress by the state after ``n_iter`` iterations: better bounds, and
+        their candidates.
+        """
         found: dict[str, Any] = {}
         lower, upper = before.lower, before.upper
         for candidate in self.candidates(problem, state):
             norm = problem.norm(candidate.vector)
             if not isfinite(norm):
+                first, when = before.n_iter + 1, f"iteration {n_iter}"
+                if first < n_iter:
+                    when = f"iterations {first} to {n_iter}"
                 raise ValueError(
-                    f"{type(self).__name__} diverged in round {before.n_iter + 1}: its vectors "
-                    "overflow float64; choose a smaller step size, if it has one, or scale X"
+                    f"{type(self).__name__} diverged in {when}: its vectors overflow "
+                    "float64; choose a smaller step size, if it has one, or scale X"
                 )
             if candidate.fallback:
                 found["fallback"] = candidate
@@ -356,6 +365,9 @@ def measured(w: Predictor, best: BestResponse) -> Candidate:
 
 # The loop.
 
+# Bounds are computed once the number of iterations has grown by one in so many: for few examples
+# they take as long as two or three iterations.
+GROWTH = 32
 # Largest margin (in radii) that may be rounding alone.
 NOISE = 1e-14
 # Rounding of a relative gap: with ``tol=0`` all iterations are made even if bounds are equal.
@@ -393,6 +405,15 @@ class Stopping:
     tol: float = 1e-3
     max_iter: int = 10_000
     negligible: float | None = None
+
+    def next_look(self, n_iter: int) -> int:
+        """Iterations at which bounds are computed next, if last at ``n_iter``; ``max_iter`` may
+        come first.
+
+        Every iteration up to 64, then whenever their number has grown by 1/32. Theorems count the
+        iterations to a separator: with this goal, all are looked at.
+        """
+        return n_iter + (1 if self.goal == "separation" else max(1, n_iter // GROWTH))
 
     def promised(self, problem: KernelMatrixAdapter, progress: Progress) -> str | None:
         """The status for stopping by the unverified bounds, or None."""
@@ -492,8 +513,8 @@ def play(
     stopping : Stopping
         The stopping rule.
     on_round : callable, default=None
-        Called after every iteration with the progress, which later iterations modify; it stops the
-        fit by returning True.
+        Called with the progress each time bounds have been computed, see ``Stopping.next_look``;
+        it stops the fit by returning True. Later iterations modify the progress.
     resume : Progress, default=None
         Progress of an earlier fit of the same algorithm to the same problem, to be continued; None:
         start from scratch.
@@ -507,8 +528,7 @@ def play(
     ValueError
         If vectors overflow float64.
     KeyboardInterrupt
-        Between two iterations, see :mod:`marginsvm.fit.interrupts`. The progress last passed to
-        ``on_round`` has the results so far.
+        Between two iterations. The progress last passed to ``on_round`` has the results so far.
 
     Examples
     --------
@@ -531,9 +551,8 @@ def play(
         status or stopped or progress.settled or progress.n_iter >= stopping.max_iter
     ):
         # Only a caller with on_round can keep the progress before an interrupt.
-        if on_round is not None:
-            let_interrupts_through()
-        advance(algorithm, problem, stopping, progress)
+        interruptible = on_round is not None
+        advance(algorithm, problem, stopping, progress, interruptible=interruptible)
         status = check(algorithm, problem, stopping, progress)
         stopped = on_round is not None and on_round(progress)
     if (
@@ -582,15 +601,28 @@ def advance(
     problem: KernelMatrixAdapter,
     stopping: Stopping,
     progress: Progress,
+    *,
+    interruptible: bool = False,
 ) -> None:
-    """Make one step and keep the best bounds."""
+    """Make the steps up to the next look at the bounds, and keep the best of them."""
     begun, problem.work.passes = time.perf_counter(), 0.0
-    state = algorithm.step(problem, progress.state)
-    end = progress.n_iter + algorithm.n_rounds(progress.n_iter)
-    changes = algorithm.best_bounds(problem, state, progress)
-    changes["begun"] = progress.copy() if end > stopping.max_iter else None
+    state, n, limit = progress.state, progress.n_iter, stopping.max_iter
+    end = stopping.next_look(n)
+    while n < min(end, limit):
+        if interruptible:
+            let_interrupts_through()
+        before, state = state, algorithm.step(problem, state)
+        if state is before and n > progress.n_iter:
+            end = (
+                n  # the bounds of a fixed point may end the fit; it is no iteration yet
+            )
+        else:
+            n += algorithm.n_rounds(n)
+    n_iter = min(n, limit)
+    changes = algorithm.best_bounds(problem, state, progress, n_iter)
+    changes["begun"] = progress.copy() if n < end or n > limit else None
     changes["settled"] = state is progress.state
-    changes["state"], changes["n_iter"] = state, min(end, stopping.max_iter)
+    changes["state"], changes["n_iter"] = state, n_iter
     changes["n_passes"] = progress.n_passes + problem.work.passes
     changes["confirmed"] = None
     changes["seconds"] = progress.seconds + time.perf_counter() - begun
@@ -598,6 +630,17 @@ def advance(
         changes
     )  # at once: a second Ctrl-C interrupts within an iteration
     progress.history.append(progress.line)
+
+
+def looks(algorithm: Algorithm, stopping: Stopping, n_iter: int) -> int:
+    """How many times ``play`` computes bounds from ``n_iter`` iterations to ``max_iter``."""
+    count = 0
+    while n_iter < stopping.max_iter:
+        end = stopping.next_look(n_iter)
+        while n_iter < end:
+            n_iter += algorithm.n_rounds(n_iter)
+        count += 1
+    return count
 
 
 def check(

@@ -25,6 +25,7 @@ from helpers.pairwise import pairwise
 from sklearn.base import clone, is_classifier, is_outlier_detector, is_regressor
 from sklearn.metrics.pairwise import rbf_kernel
 
+import marginsvm
 from marginsvm import (
     MaxMarginClassifier,
     MaxMarginOutlierDetector,
@@ -205,6 +206,40 @@ def test_stop_and_resume(cls, kernel, rng):
         np.testing.assert_allclose(
             parts.history_[column], whole.history_[column], **close
         )
+
+
+LONG = {
+    "momentum": ("MomentumMarginClassifier", {}),
+    "logistic": ("MomentumMarginClassifier", {"loss": "logistic"}),
+    "nu": ("MomentumMarginClassifier", {"nu": 0.2, "C": np.inf}),
+    "optimistic": ("OptimisticPerceptron", {}),
+    "p": ("OptimisticPerceptron", {"p": 1.5}),
+    "mirror prox": ("AcceleratedPerceptron", {"play": "mirror_prox"}),
+    "smoothed": ("SmoothedKernelPerceptron", {"normalize": True}),
+    "batch": ("BatchPerceptron", {}),
+    "dual lp": ("DualLpPerceptron", {"random_state": 0}),
+    "adaptive": ("AdaptiveSamplingKernelClassifier", {"random_state": 0}),
+}
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("kind", LONG)
+def test_a_long_fit_goes_on_bit_for_bit(kind, k, rng):
+    """Stopped between two computations of bounds, and pickled there."""
+    (name, params), (X, y) = LONG[kind], overlapping(rng, n=60, k=k)
+    params = {"C": 1.0, "warm_start": True, **ENDLESS, **params}
+    whole = fit(make(getattr(marginsvm, name), **params, max_iter=150), X, y)
+    parts = make(getattr(marginsvm, name), **params)
+    for max_iter in (67, 101, 150):
+        parts = fit(
+            pickle.loads(pickle.dumps(parts.set_params(max_iter=max_iter))), X, y
+        )
+        assert parts.n_iter_ == parts.history_["n_iter"][-1] == max_iter
+    for found in ("margin_", "margin_bound_", "coef_", "intercept_"):
+        if hasattr(whole, found):
+            np.testing.assert_array_equal(getattr(parts, found), getattr(whole, found))
+    for column in ("n_iter", "n_passes", "margin", "margin_bound"):
+        np.testing.assert_array_equal(parts.history_[column], whole.history_[column])
 
 
 @each_and_toy

@@ -19,6 +19,7 @@ from marginsvm.fit import (
     Stopping,
     confirm,
     least_loss,
+    looks,
     play,
 )
 from marginsvm.problem import intercepts
@@ -345,6 +346,73 @@ def test_a_fit_that_goes_on_ends_as_one_longer_fit():
     seconds = [line.seconds for line in second.history]
     assert seconds == sorted(seconds)
     assert second.seconds == seconds[-1] > first.seconds > 0.0
+
+
+def grown(n):
+    """Iterations with bounds: every one up to 64, then whenever they have grown by 1/32."""
+    seen = [*range(1, 65)]
+    while seen[-1] < n:
+        seen.append(min(seen[-1] + seen[-1] // 32, n))
+    return seen
+
+
+@pytest.mark.parametrize("goal", ["gap", "separation"])
+def test_bounds_come_whenever_iterations_have_grown_by_a_thirty_second(goal):
+    """Theorems count the iterations to a separator, so that it is looked for in each."""
+    script, seen = Script((-0.1,) * 2000, (0.9,) * 2000), []
+    stopping, expected = Stopping(goal, 0.0, 1000), grown(1000)
+    if goal == "separation":
+        expected = [*range(1, 1001)]
+    outcome = play(
+        script, of_two_rows(), stopping, lambda progress: seen.append(progress.n_iter)
+    )
+    assert seen == expected
+    assert seen[63:67] == [64, 65 + (goal == "gap"), *seen[65:67]]
+    assert [line.n_iter for line in outcome.progress.history] == seen
+    assert looks(script, stopping, 0) == len(seen)
+    assert looks(script, stopping, 66) == len([n for n in seen if n > 66])
+
+
+def test_a_fit_that_goes_on_has_its_bounds_where_one_longer_fit_has_them():
+    """Also if it was cut short between two of them, or by a step of several iterations."""
+    data = of_two_rows()
+    margins = tuple(0.3 * np.sin(np.arange(2000.0)))
+    for at_once in (1, 3, 7):
+        script = Script(margins, (0.9,) * 2000, at_once)
+        whole = play(script, data, replace(ENDLESS, max_iter=900)).progress
+        for cut in (65, 97, 700):
+            progress = play(script, data, replace(ENDLESS, max_iter=cut)).progress
+            assert progress.n_iter == progress.history[-1].n_iter == cut
+            resume = progress.begun or progress
+            longer = play(script, data, replace(ENDLESS, max_iter=900), None, resume)
+            for ours, theirs in zip(
+                longer.progress.history, whole.history, strict=True
+            ):
+                assert ours[:2] + ours[3:] == theirs[:2] + theirs[3:]
+
+
+def test_a_fixed_point_between_two_bounds_is_no_iteration():
+    still = Script((0.5,) * 101, (0.8,) * 101)  # from the hundredth step on
+    outcome = play(still, of_two_rows(), Stopping(max_iter=500))
+    assert (outcome.status, outcome.progress.n_iter) == ("stalled", 101)
+    assert [line.n_iter for line in outcome.progress.history][-3:] == [99, 100, 101]
+    better = replace(still, margins=(*still.margins[:-1], 0.7))
+    outcome = play(better, of_two_rows(), Stopping(max_iter=500, tol=0.2))
+    assert (outcome.status, outcome.progress.n_iter) == ("certified", 100)
+
+
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [(4, "in iteration 4:"), (100, "in iterations 100 to 102:")],
+)
+def test_a_fit_that_diverges_says_since_when(steps, said):
+    class Diverging(Script):
+        def candidates(self, problem, state):
+            yield Candidate(predictor(0.1) * (np.inf if state >= steps else 1.0))
+
+    script = Diverging((0.1,) * 2000, (0.9,) * 2000)
+    with pytest.raises(ValueError, match=f"Diverging diverged {said}"):
+        play(script, of_two_rows(), replace(ENDLESS, max_iter=500))
 
 
 def test_bounds_are_confirmed_anew_in_each_round():

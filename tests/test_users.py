@@ -174,6 +174,31 @@ def test_progress_bars(n_jobs, rng, capsys):
     assert "MomentumMarginClassifier" in capsys.readouterr().out
 
 
+@pytest.mark.callbacks
+@each_and_toy
+def test_progress_bars_know_how_many_rounds_may_come(cls, rng):
+    """The next fit, too, which goes on from between two bounds."""
+    counts = []
+
+    class Counting(AtRound):
+        def on_fit_task_end(self, estimator, context, **known):
+            if context.task_name == "round":
+                counts[-1][0] += 1
+            else:
+                counts[-1][1] = context.max_subtasks
+
+    X, y = overlapping(rng)
+    params = {"C": 1.0, "warm_start": True, "random_state": 0, **ENDLESS}
+    estimator = make(cls, **params).set_callbacks(Counting(0))
+    for max_iter in (67, 90):
+        counts.append([0, None])
+        fit(estimator.set_params(max_iter=max_iter), X, y)
+        done, said = counts[-1]
+        assert done == said or estimator.status_ != "max_iter"
+        assert done <= said
+    assert cls is MaxMarginClassifier or counts[0][0] < 67
+
+
 def test_import_is_light():
     code = (
         "import time, sys, sklearn.base, sklearn.utils.validation, sklearn.metrics.pairwise;"

@@ -43,6 +43,7 @@ from marginsvm.fit import (
     Stopping,
     begin,
     confirm,
+    looks,
     play,
 )
 from marginsvm.problem.adapter import KernelMatrixAdapter
@@ -90,6 +91,7 @@ class DualState(CallbackSupportMixin):
 
     _fitted: ClassVar[type[Fitted]] = Fitted
     _run: ClassVar[Callable[..., Outcome]] = staticmethod(play)
+    _looks: ClassVar[Callable[..., int]] = staticmethod(looks)
 
     @abstractmethod
     def _algorithm(self) -> Algorithm:
@@ -128,7 +130,7 @@ class DualState(CallbackSupportMixin):
                 last = resume = self._resume(algorithm, problem, training.classes)
                 played = resume.n_iter if resume else 0
                 context = self._init_callback_context(
-                    max_subtasks=max(0, self.max_iter - played)
+                    max_subtasks=self._looks(algorithm, stopping, played)
                 )
                 context.call_on_fit_task_begin(estimator=self, X=X, y=y)
 
@@ -138,7 +140,7 @@ class DualState(CallbackSupportMixin):
                     )
 
                 def follow(progress: Progress) -> bool:
-                    """Record an iteration; returning True stops the fit."""
+                    """Record what was found; returning True stops the fit."""
                     nonlocal last, played
                     n, before = progress.n_iter, played
                     last, played = progress, n
@@ -339,8 +341,8 @@ class DualStateMixin(
         ValueError
             If the data or a parameter cannot be used; the message says what to do.
         KeyboardInterrupt
-            After the current iteration, or at once on a second interrupt. The best model so far is
-            kept, and a fit with ``warm_start=True`` continues from there.
+            After the current iteration, or at once on a second interrupt. The best model of the
+            last line of ``history_`` is kept; a fit with ``warm_start=True`` continues from there.
         """
         blocks = blocks_of_map(self, X, y, sample_weight) if rows_in_part(X) else None
         if blocks is not None:

@@ -336,10 +336,16 @@ def play_exactly(
     return Outcome(status, progress)
 
 
+def iterations_left(algorithm: Exact, stopping: Stopping, n_iter: int) -> int:
+    """How many iterations may follow; each computes bounds."""
+    return max(0, stopping.max_iter - n_iter)
+
+
 class ExactMixin:
     """An estimator that the exact solver fits."""
 
     _run = staticmethod(play_exactly)
+    _looks = staticmethod(iterations_left)
     _widens_kernels = True
     tol: float
     max_iter: int

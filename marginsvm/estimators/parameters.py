@@ -265,7 +265,8 @@ class ClassParameters:
     certificate_ : Certificate
         Bounds, status and dual variables.
     history_ : dict of ndarray
-        ``n_iter``, ``n_passes``, ``seconds``, ``margin``, ``margin_bound`` per iteration.
+        ``n_iter``, ``n_passes``, ``seconds``, ``margin``, ``margin_bound`` of each iteration
+        with bounds: every one up to 64, then whenever ``n_iter`` has grown by 1/32.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of features; their names, if any.
     """
@@ -421,8 +422,8 @@ class TubeParameters(WarmParameters):
     certificate_ : Certificate
         Bounds, status and dual variables.
     history_ : dict of ndarray
-        ``n_iter``, ``n_passes``, ``seconds``, ``norm``, ``norm_bound``, ``violation`` per
-        iteration.
+        ``n_iter``, ``n_passes``, ``seconds``, ``norm``, ``norm_bound``, ``violation`` of each
+        iteration with bounds: every one up to 64, then whenever ``n_iter`` has grown by 1/32.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of features; their names, if any.
     """

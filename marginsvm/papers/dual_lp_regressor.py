@@ -181,7 +181,7 @@ class IntervalAscent(DualLp):
         return self._fit(problem, self.measured(soft, state).found.fit.vector)
 
     def best_bounds(
-        self, problem: KernelMatrixAdapter, state: Any, before: Progress
+        self, problem: KernelMatrixAdapter, state: Any, before: Progress, n_iter: int
     ) -> dict[str, Any]:
         """The largest bound, and the predictor of the least error."""
         fit, found = state.found.fit, state.found
