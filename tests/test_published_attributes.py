@@ -7,6 +7,7 @@ import pytest
 from helpers.claiming import attributes, changed, claim, is_found
 from helpers.estimators import ESTIMATORS, fit, overlapping, separable
 from helpers.hostile import hostile_problem, truthful
+from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -15,6 +16,9 @@ from marginsvm import (
     DualLpRegressor,
     MaxMarginClassifier,
     MaxMarginClassifierCV,
+    MaxMarginOutlierDetector,
+    MaxMarginRegressor,
+    MomentumMarginClassifier,
     check_certificate,
 )
 
@@ -117,3 +121,29 @@ def test_a_certificate_of_other_things_is_refused(exact, rng):
         assert check.reason
     claim(reg, true)
     assert check_certificate(reg, X, y, exact=exact)
+
+
+ABSENT = [
+    (MaxMarginClassifier(C=1.0), "predict_proba", "CalibratedClassifierCV"),
+    (MomentumMarginClassifier(), "predict_log_proba", "CalibratedClassifierCV"),
+    (MaxMarginClassifierCV(), "probA_", "CalibratedClassifierCV"),
+    (MaxMarginClassifier(kernel="rbf"), "coef_", "decision_function"),
+    (MaxMarginRegressor(kernel="rbf", C=1.0), "coef_", "dual_coef_"),
+    (MaxMarginOutlierDetector(kernel="rbf", nu=0.5), "fit_status_", "status_"),
+    (MaxMarginClassifier(), "class_weight_", "compute_class_weight"),
+]
+
+
+@pytest.mark.parametrize(("model", "name", "way"), ABSENT, ids=lambda x: str(x)[:40])
+def test_what_scikit_learn_has_and_this_has_not_names_the_way(model, name, way, rng):
+    X, y = separable(rng, n=20)
+    fitted = clone(model).fit(X, y)
+    with pytest.raises(AttributeError, match=f"has no {name}: .*{way}"):
+        getattr(fitted, name)
+    for est in (fitted, pickle.loads(pickle.dumps(fitted)), clone(fitted)):
+        assert not hasattr(est, name)
+        assert name not in dir(est)
+    with pytest.raises(AttributeError, match="has no attribute 'margins_'"):
+        fitted.margins_  # noqa: B018
+    with pytest.raises(AttributeError, match="no attribute 'certificate_'"):
+        clone(model).status_  # noqa: B018

@@ -19,6 +19,7 @@ from marginsvm._version import __version__
 from marginsvm.certificate.bounded import level_of, lowest_values
 from marginsvm.certificate.certificate import Certificate, rows_in_words
 from marginsvm.certificate.proof import FLOATS, Confirmed, Proof, restated
+from marginsvm.estimators.absent import ABSENT_OF_CLASSIFIERS, ExplainsAbsent
 from marginsvm.estimators.inputs import (
     HOST,
     Device,
@@ -300,7 +301,7 @@ KERNEL_BYTES = (
 )  # memory of the kernel values of a test set that are computed together
 
 
-class ScoresMixin:
+class ScoresMixin(ExplainsAbsent):
     """Scores from ``coef_`` or ``dual_coef_``; scikit-learn's tags, and pickling."""
 
     # Whether named kernels are computed in float64 for any dtype of X: the exact solver's gap is
@@ -408,6 +409,8 @@ class ScoresMixin:
 
 class PredictorMixin(ScoresMixin):
     """decision_function and predict of classifiers."""
+
+    _absent = ABSENT_OF_CLASSIFIERS
 
     def decision_function(self, X: Any) -> Array:
         """Signed distance to the boundary, relative to that of the closest training example.
