@@ -363,7 +363,7 @@ class ShareParameters:
     ----------
     nu : float in (0, 1]
         As in NuSVC (dimensionless; ``C=inf``): maximise the mean of the smallest fraction nu of the
-        margins. With an intercept, at most twice the share outside the largest class.
+        margins. With an intercept, nu is at most 2 (1 - share of the largest class).
     """
 
     nu: float | None = parameter(
