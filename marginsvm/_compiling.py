@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, wraps
@@ -10,6 +9,8 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+
+from marginsvm._warnings import warn
 
 njit: Any = None
 with suppress(ImportError):  # it is not installed, or not for this version of Python
@@ -78,10 +79,9 @@ def _interpreted(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @cache
 def _say_once() -> None:
-    warnings.warn(
+    warn(
         "numba cannot be imported, so the inner loops of some estimators are not compiled. Results "
         "are the same, but such fits take much longer. To compile them: pip install numba, on a "
         "version of Python that it supports.",
         NotCompiledWarning,
-        stacklevel=4,
     )

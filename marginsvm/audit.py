@@ -7,7 +7,6 @@ for any estimator.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
@@ -18,7 +17,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone, is_outlier_detector, is_regressor
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_array,
@@ -402,10 +400,9 @@ class _Solved:
                 if sp.issparse(X)
                 else np.hstack([X, column])
             )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the bounds show it
-            best = clone(self.stated).set_params(**changed)
-            return best.fit(X, self.y, sample_weight=self.weight)
+        best = clone(self.stated).set_params(**changed)
+        y = None if is_outlier_detector(best) else self.y
+        return best._fit_within(X, y, self.weight)
 
 
 def _objective(cost: float, best: Any) -> Worth:

@@ -7,7 +7,6 @@ in arrays with a leading axis of problems. Problems without a certificate are fi
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
@@ -24,6 +23,7 @@ from sklearn.utils import check_array
 from marginsvm._rounding import FEW, check_exact
 from marginsvm._threads import n_threads, single_threaded_blas
 from marginsvm._typing import Array
+from marginsvm._warnings import warn
 from marginsvm.certificate.bounded import ORIGINS, Floats
 from marginsvm.certificate.certificate import Certificate, relative_gap
 from marginsvm.estimators.exact import MaxMarginClassifier
@@ -429,14 +429,7 @@ class Problems:
             int(self.estimator.verbose),
         )
         run = Parallel(jobs, verbose=verbose, prefer="threads", return_as="generator")
-        with (
-            suppress(KeyboardInterrupt),
-            single_threaded_blas(),
-            warnings.catch_warnings(),
-        ):
-            warnings.simplefilter(
-                "ignore", ConvergenceWarning
-            )  # they are counted at the end
+        with suppress(KeyboardInterrupt), single_threaded_blas():
             for found in run(delayed(self.fitted)(ids) for ids in batches):
                 done.append({name: found[name] for name in names})
         done += [self.unfitted(ids) for ids in batches[len(done) :]]
@@ -451,10 +444,9 @@ class Problems:
         others = Counter(word for word in results["status"] if word != "certified")
         if others:
             text = ", ".join(f"{count} {word}" for word, count in others.most_common())
-            warnings.warn(
+            warn(
                 f"of {len(sizes)} fits, not all are certified: {text} (see status, margin_bound)",
                 ConvergenceWarning,
-                stacklevel=3,
             )
         return results
 
@@ -489,11 +481,8 @@ class Problems:
         found |= solved(X, y, np.array(m), estimator)
         for j in np.flatnonzero(found["status"] != "certified").tolist():
             try:
-                fit = (
-                    clone(estimator)
-                    .set_params(verbose=False)
-                    .fit(X[j % len(X)], labels[j])
-                )
+                fit = clone(estimator).set_params(verbose=False)
+                fit._fit_within(X[j % len(X)], labels[j])
             except ValueError as error:
                 raise ValueError(f"problem {ids[j]}: {error}") from error
             found["single"][j], found["dual_coef"][j] = fit, 0.0

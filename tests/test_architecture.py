@@ -22,7 +22,7 @@ problem
 schedules kernels sources
 _threads _rounding _compiling
 _show_versions
-_typing _version verify_alone
+_typing _version _warnings verify_alone
 """
 LEVEL = {
     f"marginsvm.{r}": i

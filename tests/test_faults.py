@@ -6,6 +6,7 @@ MARGINSVM_FAULTS multiplies the number of faults, for a long run.
 import os
 import pickle
 import signal
+import sys
 import warnings
 from pathlib import Path
 from textwrap import dedent
@@ -13,6 +14,7 @@ from textwrap import dedent
 import joblib
 import numpy as np
 import pytest
+import sklearn.utils.parallel
 from helpers.battery import each
 from helpers.estimators import (
     ENDLESS,
@@ -26,19 +28,27 @@ from helpers.estimators import (
     separable,
 )
 from helpers.fresh import python
+from sklearn.svm import SVC
 
 import marginsvm
 from marginsvm import (
+    BatchPerceptron,
     DualLpPerceptron,
     DualLpRegressor,
     LpPerceptron,
+    MaxMarginClassifier,
+    MaxMarginClassifierCV,
     MomentumMarginClassifier,
     PrimalMirrorDescent,
+    audit,
     check_certificate,
+    fit_many,
+    margin_path,
 )
 from marginsvm.papers import coordinates as loops
 from marginsvm.problem.adapter import LinearAdapter
 from marginsvm.problem.rows import make_rows
+from marginsvm.testing import check_algorithm
 
 HERE = Path(__file__).parent
 MANY = int(os.environ.get("MARGINSVM_FAULTS", "1"))
@@ -63,6 +73,28 @@ def test_interrupts(impatience, rng):
 def test_forks_while_other_threads_fit(rng):
     number = 16 * MANY
     assert run("forking", number, rng.integers(1000)) == number
+
+
+def test_fits_leave_the_filters_of_warnings_alone(monkeypatch, rng):
+    """Threads share them: two that set and restore them leave one's filters for good."""
+    X, y = overlapping(rng)
+    svc = SVC(kernel="linear").fit(X, y)
+    callers = []
+
+    class Watched(warnings.catch_warnings):
+        def __enter__(self):
+            callers.append(sys._getframe(1).f_code.co_filename)
+            return super().__enter__()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(warnings, "catch_warnings", Watched)
+        MaxMarginClassifierCV(Cs=2, cv=2).fit(X, y)
+        margin_path(X, y, Cs=2)
+        fit_many(MaxMarginClassifier(C=1e-3), X, y)
+        audit(svc, X, y)
+        check_algorithm(BatchPerceptron)
+    ours = Path(marginsvm.__file__).parent, Path(sklearn.utils.parallel.__file__)
+    assert not [file for file in callers if file.startswith(tuple(map(str, ours)))]
 
 
 @pytest.mark.slow

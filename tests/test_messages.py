@@ -1,6 +1,8 @@
 """What fits say of themselves is true of this very data, what they advise helps; how they end."""
 
+import _thread
 import re
+import time
 import warnings
 from dataclasses import replace
 from fractions import Fraction
@@ -32,6 +34,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.metrics.pairwise import rbf_kernel, sigmoid_kernel
 from sklearn.model_selection import GridSearchCV
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
@@ -58,6 +62,34 @@ def warning_of(estimator, X, y):
 def versicolor_and_virginica():
     X, y = load_iris(return_X_y=True)
     return X[50:], y[50:]
+
+
+@pytest.mark.parametrize(
+    "outer",
+    [
+        lambda clf: make_pipeline(StandardScaler(), clf),
+        lambda clf: GridSearchCV(clf, {"tol": [0.0]}, cv=2),
+        lambda clf: OneVsRestClassifier(clf),
+    ],
+)
+def test_warnings_name_the_users_line_through_scikit_learn(outer):
+    X, y = versicolor_and_virginica()
+    with pytest.warns(ConvergenceWarning) as caught:
+        outer(MomentumMarginClassifier(C=1.0, max_iter=3)).fit(X, y)
+    assert {warning.filename for warning in caught} == {__file__}
+
+
+def test_warnings_of_a_fit_that_no_line_calls():
+    """The interpreter calls fit: the stack ends within this package and scikit-learn."""
+    clf = MomentumMarginClassifier(C=1.0, max_iter=3)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        _thread.start_new_thread(clf.fit, versicolor_and_virginica())
+        for _ in range(6000):
+            if caught:
+                break
+            time.sleep(0.01)
+    assert "max_iter=3" in str(caught[0].message)
 
 
 @pytest.mark.parametrize(
@@ -362,8 +394,8 @@ def test_a_search_warns_once_of_each_cause(rng):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         GridSearchCV(MomentumMarginClassifier(max_iter=6), grid, cv=3).fit(X, y)
-    assert len(caught) == 2  # of the search, and of the fit of the best
-    assert len({str(warning.message) for warning in caught}) == 1
+    (warning,) = caught
+    assert warning.filename == __file__
 
 
 def test_the_warning_says_what_happened_what_is_left_and_what_to_do(rng):

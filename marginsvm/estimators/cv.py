@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -10,8 +9,9 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
+from sklearn import config_context, get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import (
@@ -21,7 +21,6 @@ from sklearn.utils.metadata_routing import (
     _routing_enabled,
     process_routing,
 )
-from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import (
     _check_method_params,
     _check_sample_weight,
@@ -245,12 +244,13 @@ class MaxMarginClassifierCV(
             work = delayed(
                 partial(_scored, clone(model), data, t, weight, Cs[-1], scorer)
             )
-            with warnings.catch_warnings():  # of the fit to all examples only
-                warnings.simplefilter("ignore", ConvergenceWarning)
-                folds = Parallel(n_jobs=self.n_jobs)(
-                    work(train, test, _check_method_params(t, of_scores, test))
-                    for train, test in splits
+            # not scikit-learn's Parallel, which sets filters of warnings, and threads share these
+            folds = Parallel(n_jobs=self.n_jobs)(
+                work(
+                    train, test, _check_method_params(t, of_scores, test), get_config()
                 )
+                for train, test in splits
+            )
             in_folds.append(folds)
         scores, gaps = np.array(in_folds).transpose(2, 1, 0, 3)
         costs, mean = np.array(Cs), np.nanmean(scores, axis=0)
@@ -271,7 +271,7 @@ class MaxMarginClassifierCV(
             best.set_params(
                 C=found["C_"], **{name: getattr(self, name) for name in OWN}
             )
-            best.fit(X, y, sample_weight=sample_weight)
+            best.fit(X, t, sample_weight=sample_weight)
             fitted = {
                 name: value for name, value in vars(best).items() if name.endswith("_")
             }
@@ -373,21 +373,26 @@ def _scored(
     train: Array,
     test: Array,
     params: dict[str, Any],
+    config: dict[str, Any],
 ) -> tuple[list[float], list[float]]:
-    """Scores on the test part of fits to the training part, and their gaps, for each C."""
+    """Scores on the test part of fits to the training part, and their gaps, for each C.
+
+    ``config`` is the configuration of scikit-learn, which other threads and processes lack.
+    """
     given = model.kernel == "precomputed"
     X_test, X_train = (
         X[np.ix_(part, train)] if given else X[part] for part in (test, train)
     )
     weight, scores, gaps = None if weight is None else weight[train], [], []
-    for fit, gap in _solved(model, X_train, y[train], weight, Cs):
-        if (
-            scorer is None
-        ):  # accuracy, without the checks of scikit-learn's; no weight: no score
-            m = params.get("sample_weight", np.ones(len(test)))
-            answers = fit._labels(fit._scores(X_test, ProblemSpec.of(fit), HOST))
-            scores.append(float(np.divide((answers == y[test]) @ m, np.sum(m))))
-        else:
-            scores.append(float(scorer(fit, X_test, y[test], **params)))
-        gaps.append(gap)
+    with config_context(**config):
+        for fit, gap in _solved(model, X_train, y[train], weight, Cs):
+            if (
+                scorer is None
+            ):  # accuracy, without scikit-learn's checks; no weight: no score
+                m = params.get("sample_weight", np.ones(len(test)))
+                answers = fit._labels(fit._scores(X_test, ProblemSpec.of(fit), HOST))
+                scores.append(float(np.divide((answers == y[test]) @ m, np.sum(m))))
+            else:
+                scores.append(float(scorer(fit, X_test, y[test], **params)))
+            gaps.append(gap)
     return scores, gaps

@@ -5,12 +5,10 @@ Fits without callbacks do not depend on whether scikit-learn has these.
 
 from __future__ import annotations
 
-import sys
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache, lru_cache, partial, wraps
+from functools import cache, lru_cache, partial
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -22,6 +20,7 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 
 from marginsvm._threads import interrupts_wait, single_threaded_blas
 from marginsvm._typing import Array
+from marginsvm._warnings import warn
 from marginsvm.certificate.certificate import StatesMargin, relative_gap
 from marginsvm.estimators.fit_blocks import FitsBlocks, blocks_of_map, source_data
 from marginsvm.estimators.inputs import HOST, rows_in_part
@@ -71,8 +70,8 @@ except ModuleNotFoundError:
             )
 
     def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
-        """Call the method. As deep as scikit-learn's decorator, as warnings name their caller."""
-        return wraps(method)(lambda *args, **kwargs: method(*args, **kwargs))
+        """Leave the method as it is."""
+        return method
 
 
 # If the gap before rounding is at most this part of the published gap, rounding dominates; and the
@@ -121,7 +120,10 @@ class DualState(CallbackSupportMixin):
             super()._validate_params()
 
     @with_callbacks
-    def _fit(self, training: TrainingData, X: Any, y: Any) -> Any:
+    def _fit(
+        self, training: TrainingData, X: Any, y: Any, *, warns: bool = True
+    ) -> Any:
+        """Fit; ``warns=False`` is for a fit within another, which reports how both ended."""
         with interrupts_wait():
             algorithm, stopping = self._algorithm(), self._stopping()
             # computing a kernel matrix may use all of BLAS's threads
@@ -181,14 +183,18 @@ class DualState(CallbackSupportMixin):
                     raise
                 publish(self, results(outcome.progress, outcome.status))
                 context.call_on_fit_task_end(estimator=self, X=X, y=y)
-            if self.status_ in UNFINISHED:
+            if warns and self.status_ in UNFINISHED:
                 ended = self.certificate_.outcome(self.max_iter, self.tol)
                 advice = self._advice(algorithm, problem, outcome.progress)
-                # the line that called fit: _fit, fit and a decorator of each lie between
-                _warn_once(
-                    f"{type(self).__name__} {ended} {advice}".strip(), stacklevel=6
-                )
+                text = f"{type(self).__name__} {ended} {advice}".strip()
+                warn(text, ConvergenceWarning)
         return self
+
+    def _fit_within(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """``fit`` without a warning, for a fit whose outcome is a part of another's."""
+        self._validate_params()
+        training = training_data(self, X, y, sample_weight)
+        return self._fit(training, X, y, warns=False)
 
     def _resume(
         self, algorithm: Algorithm, problem: KernelMatrixAdapter, classes: Array | None
@@ -239,35 +245,6 @@ class DualState(CallbackSupportMixin):
 def _validated(cls: Any, *values: Any) -> None:
     params = dict(zip(cls._get_param_names(), values, strict=True))
     validate_parameter_constraints(cls._parameter_constraints, params, cls.__name__)
-
-
-_shown: set[tuple[str, str, int]] = set()
-
-
-def _warn_once(text: str, stacklevel: int) -> None:
-    """Warn once at each place, unless the filters say otherwise.
-
-    That is Python's default, but Python forgets shown warnings when filters are set, and
-    scikit-learn sets them before each fit of a search.
-    """
-    frame = sys._getframe(stacklevel - 1)
-    place, module = (
-        (frame.f_code.co_filename, frame.f_lineno),
-        frame.f_globals.get("__name__", ""),
-    )
-    actions = (
-        action
-        for action, message, category, of, line in warnings.filters
-        if issubclass(ConvergenceWarning, category)
-        and (message is None or message.match(text))
-        and (of is None or of.match(module))
-        and line in (0, place[1])
-    )
-    if next(actions, "default") in ("default", "module", "once"):
-        if (text, *place) in _shown:
-            return
-        _shown.add((text, *place))
-    warnings.warn(text, ConvergenceWarning, stacklevel=stacklevel)
 
 
 class DualStateMixin(

@@ -55,7 +55,7 @@ def blocks_of_map(
 class FitsBlocks:
     """An estimator that also fits examples that come in blocks."""
 
-    _fit: Callable[[Any, Any, Any], Any]
+    _fit: Callable[..., Any]
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_blocks(self, source: Any) -> Any:

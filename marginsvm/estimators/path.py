@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,11 @@ from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_array
 
 from marginsvm._typing import Array
+from marginsvm._warnings import warn
 from marginsvm.estimators.exact import MaxMarginClassifier
 from marginsvm.estimators.training_data import TrainingData, training_data
 from marginsvm.problem.matrix import on_host
+from marginsvm.problem.quadratic_program import ProblemSpec
 
 # Ends of the grid, as multiples of 1 / r^2; r^2 is the mean squared distance to the mean. At the
 # upper end, with n examples, features matter whose spread is at least r / sqrt(2e6 n): in raw data,
@@ -159,12 +160,13 @@ class MarginPath:
 
 
 def along_costs(
-    model: MaxMarginClassifier, X: Any, y: Any, weight: Array | None, Cs: Array
+    model: MaxMarginClassifier, training: TrainingData, X: Any, y: Any, Cs: Array
 ) -> Iterator[MaxMarginClassifier]:
-    """A model fitted for each C in turn, with warm starts."""
+    """A model fitted for each C in turn, with warm starts and without warnings."""
     model = clone(model).set_params(warm_start=True)
     for C in Cs:
-        yield model.set_params(C=float(C)).fit(X, y, sample_weight=weight)
+        spec = ProblemSpec.of(model.set_params(C=float(C)))
+        yield model._fit(replace(training, spec=spec), X, y, warns=False)
 
 
 def margin_path(
@@ -224,27 +226,22 @@ def margin_path(
     model._validate_params()
     training = training_data(model, X, y, sample_weight)
     costs, found = costs_in_order(Cs, model, training), []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # there is one for all
-        for fit in along_costs(model, X, y, sample_weight, costs):
-            if model.kernel == "linear":
-                coef = on_host(fit.coef_)
-            else:
-                coef = np.zeros((len(fit.dual_coef_), training.n_given))
-                coef[:, fit.support_] = fit.dual_coef_
-            weights = fit.certificate_.weights
-            n_support = len(np.unique(weights.nonzero()[0]))
-            bounds = fit.margin_, fit.margin_bound_, fit.gap_
-            found.append(
-                (coef, on_host(fit.intercept_), *bounds, n_support, fit.n_iter_)
-            )
+    for fit in along_costs(model, training, X, y, costs):
+        if model.kernel == "linear":
+            coef = on_host(fit.coef_)
+        else:
+            coef = np.zeros((len(fit.dual_coef_), training.n_given))
+            coef[:, fit.support_] = fit.dual_coef_
+        weights = fit.certificate_.weights
+        n_support = len(np.unique(weights.nonzero()[0]))
+        bounds = fit.margin_, fit.margin_bound_, fit.gap_
+        found.append((coef, on_host(fit.intercept_), *bounds, n_support, fit.n_iter_))
     path = MarginPath(costs, *map(np.array, zip(*found, strict=True)))
     late = costs[path.gaps > model.tol].tolist()
     if late:
-        warnings.warn(
+        warn(
             f"margin_path: the gap is above tol={model.tol:g} for C in {late}; a larger max_iter "
             "or tol may help, or leave out the largest C",
             ConvergenceWarning,
-            stacklevel=2,
         )
     return path

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +15,7 @@ from marginsvm._rounding import FEW
 from marginsvm._threads import cached_property
 from marginsvm._typing import Array
 from marginsvm._version import __version__
+from marginsvm._warnings import warn
 from marginsvm.certificate.bounded import level_of, lowest_values
 from marginsvm.certificate.certificate import Certificate, rows_in_words
 from marginsvm.certificate.proof import FLOATS, Confirmed, Proof, restated
@@ -389,14 +389,12 @@ class ScoresMixin(ExplainsAbsent):
     def __setstate__(self, state: dict[str, Any]) -> None:
         written_by = state.pop("_marginsvm_version", "unknown")
         if written_by != __version__:
-            warnings.warn(
-                InconsistentVersionWarning(
-                    estimator_name=f"marginsvm.{type(self).__name__}",
-                    current_sklearn_version=__version__,
-                    original_sklearn_version=written_by,
-                ),
-                stacklevel=2,
+            other = InconsistentVersionWarning(
+                estimator_name=f"marginsvm.{type(self).__name__}",
+                current_sklearn_version=__version__,
+                original_sklearn_version=written_by,
             )
+            warn(other, InconsistentVersionWarning)
         super().__setstate__(state)  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
