@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -446,6 +447,72 @@ def test_models_of_statsmodels(name, frame, sm):
         rows, columns = report.remainder(exog)
         assert columns.tolist() == [0, 1]
         assert rows.sum() == (frame.mark == 0).sum()
+
+
+def of_formulaic(formula, frame, sm):
+    reason = "pip install marginsvm[test-all]"
+    formulaic = pytest.importorskip("formulaic", reason=reason)
+    return formulaic.model_matrix(formula, frame)
+
+
+def of_patsy(formula, frame, sm):
+    return pytest.importorskip("patsy").dmatrix(formula, frame)
+
+
+def of_statsmodels(formula, frame, sm):
+    return sm.add_constant(frame[formula.split(" + ")])
+
+
+def of_frame(formula, frame, sm):
+    """The constant comes last, and is not 1."""
+    return frame[formula.split(" + ")].assign(const=0.1)
+
+
+def of_csr(formula, frame, sm):
+    return sp.csr_array(of_statsmodels(formula, frame, sm).to_numpy(float))
+
+
+@pytest.mark.parametrize(
+    "form", [of_formulaic, of_patsy, of_statsmodels, of_frame, of_csr]
+)
+@pytest.mark.parametrize(
+    ("family", "formula"), [("Logit", "a + mark"), ("Poisson", "a + zero")]
+)
+def test_a_constant_column_is_the_intercept(form, family, formula, frame, sm):
+    """No other is added, so that the advised fit is the limit of the fit to all."""
+    X, y = form(formula, frame, sm), 1 + (family == "Poisson")
+    y, model = y * frame.event.to_numpy(), getattr(sm, family)
+    asked = {"family": None if family == "Logit" else "poisson"}
+    report = check_separability(X, y, **asked)
+    without = check_separability(X, y, fit_intercept=False, **asked)
+    assert report.coefficients == without.coefficients
+    np.testing.assert_array_equal(report.direction.coef, without.direction.coef)
+    np.testing.assert_array_equal(report.separated, without.separated)
+    rows, columns = report.remainder(X)
+    np.testing.assert_array_equal(rows, without.remainder(X).rows)
+    np.testing.assert_array_equal(columns, without.remainder(X).columns)
+    assert f"{report.constant} is constant: it is the intercept" in repr(report)
+    assert without.constant is None
+    assert check_separability_proof(report, X, y, exact=True)
+    assert not check_separability_proof(replace(report, constant="a"), X, y)
+    table = np.asarray(X.toarray() if sp.issparse(X) else X, float)
+    fit = {"disp": 0, "maxiter": 25}
+    whole = quietly(lambda: model(y, table).fit(**fit))
+    advised = model(y[rows], table[rows][:, columns]).fit(**fit)
+    assert len(columns) == 2
+    np.testing.assert_allclose(advised.params, whole.params[columns], rtol=1e-6)
+
+
+def test_a_constant_among_the_examples_that_count_is_the_intercept():
+    X = np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0], [1.0, 3.0], [2.0, 4.0]])
+    y, weight = [0, 1, 0, 1, 1], [1, 1, 1, 1, 0]
+    assert check_separability(X, y, sample_weight=weight).constant == "x0"
+    assert check_separability(X, y).constant is None
+    both = np.column_stack([X[:4], np.zeros(4), np.full(4, 5.0)])
+    report = check_separability(both, y[:4])
+    assert (report.constant, report.fit_intercept) == ("x0", False)
+    unidentified = [c.name for c in report.coefficients if c.status == "not identified"]
+    assert unidentified == ["x2", "x3"]
 
 
 def test_trials_of_a_glm(frame, sm):

@@ -141,7 +141,10 @@ def kind_of(separated: Array) -> str:
 
 
 class Data(NamedTuple):
-    """The examples used: X, outcomes, indices among the n given ones, names of features."""
+    """The examples used: X, outcomes, indices among the n given ones, names of features.
+
+    ``constant`` is the name of a column of X that is the intercept, where one is asked for.
+    """
 
     X: Any
     y: Any
@@ -149,6 +152,7 @@ class Data(NamedTuple):
     n: int
     names: list[str]
     intercept: bool
+    constant: str | None
     more: Mapping[str, Any]
 
 
@@ -846,8 +850,18 @@ def data_of(family: Family, X: Any, given: Mapping[str, Any]) -> Data:
     if not used.all():
         X, y = X[used], None if y is None else y[used]
         more = {k: v[used] if isinstance(v, np.ndarray) else v for k, v in more.items()}
-    one = bool(given["fit_intercept"] and family.intercept)
-    return Data(X, y, np.flatnonzero(used), n, [str(name) for name in names], one, more)
+    names = [str(name) for name in names]
+    asked = bool(given["fit_intercept"] and family.intercept)
+    constant = _constant_of(X, names) if asked else None
+    added = asked and constant is None
+    return Data(X, y, np.flatnonzero(used), n, names, added, constant, more)
+
+
+def _constant_of(X: Any, names: list[str]) -> str | None:
+    """The first column that has one value in all rows, other than 0."""
+    high, low = (dense(end(axis=0)).ravel() for end in (X.max, X.min))
+    equal = np.flatnonzero((high == low) & (high != 0.0))
+    return names[equal[0]] if len(equal) else None
 
 
 def numbers_of(X: Any) -> Any:

@@ -681,6 +681,8 @@ def check_separability_proof(
     truth, flaw = families.kind_of(separated), ""
     if len(separated) != design.shape[0] or len(status) != design.shape[1]:
         flaw = "other pairs are compared, or other coefficients are named"
+    elif report.constant != data.constant:
+        flaw = f"the column that is the intercept is {data.constant}, not {report.constant}"
     elif truth != report.kind:
         flaw = f"the kind of these rows is {truth!r}, not {report.kind!r}"
     elif (kind.table(design, separated) != report.separated_rows).any():

@@ -94,7 +94,9 @@ class Separability:
         their length: here they are independent, and have a coefficient.
     family : str
     fit_intercept : bool
-        As asked.
+        Whether an intercept was added to the columns of X.
+    constant : str or None
+        The constant column of X that is the intercept which was asked for; none was added.
     used : ndarray of shape (n_samples,), bool
         Examples used: those of positive weight, and with trials.
     pairs : ndarray of shape (n_pairs,), bool
@@ -126,6 +128,7 @@ class Separability:
     nearly_collinear: tuple[str, ...] = ()
     family: str = "binomial"
     fit_intercept: bool = True
+    constant: str | None = None
     used: Array = field(default_factory=lambda: np.zeros(0, bool))
     pairs: Array = field(default_factory=lambda: np.zeros(0, bool))
     tail: Array | None = None
@@ -282,6 +285,10 @@ class Separability:
                 f"R would leave out {_listed(self.nearly_collinear)}: nearly a combination of the "
                 "columns before, but none in these numbers."
             )
+        if self.constant is not None:
+            texts.append(
+                f"{self.constant} is constant: it is the intercept, and none is added."
+            )
         offset = "The offset changes nothing of this."
         return [*texts, *[offset] * (self.given.get("offset") is not None)]
 
@@ -355,8 +362,9 @@ def check_separability(
         The regression. None: binomial for two classes and for two columns of counts, and
         multinomial for more classes.
     fit_intercept : bool, default=True
-        Whether the regression has an intercept. Ordinal regressions have thresholds instead, and
-        Cox's, choices and pairs have none.
+        Whether the regression has an intercept. A constant column of X, as of patsy, formulaic or
+        ``add_constant``, is the intercept, and none is added. Ordinal regressions have thresholds
+        instead, and Cox's, choices and pairs have none.
     sample_weight : array-like of shape (n_samples,), default=None
         Examples of weight 0 are left out. Other weights have no influence.
     offset : array-like of shape (n_samples,), default=None
@@ -427,7 +435,7 @@ def check_separability(
     data = families.data_of(kind, X, given)
     used = np.isin(np.arange(data.n), data.example)
     common: dict[str, Any] = {"family": kind.name, "fit_intercept": data.intercept}
-    common |= {"used": used, "given": given}
+    common |= {"constant": data.constant, "used": used, "given": given}
     try:
         return Separability(**_of_rows(kind, data), **common)
     except MemoryError as error:

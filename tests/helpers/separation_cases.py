@@ -221,8 +221,13 @@ def answer_of(seed, kind=None, times=1, units=True):
         [X[i] if items else X[i].tolist() for i in kept],
         None if y is None else y[kept].tolist(),
     )
-    expected, where, signs = truth(*some, **options)
-    rows = [(i, j) for _, _, i, j in conditions(*some, **options)]
+    regression = dict(options)
+    if options.get("fit_intercept"):
+        x = X[kept[y[kept].any(axis=1)] if kind == "trials" else kept]
+        # a constant column is the intercept
+        regression["fit_intercept"] = not np.any((x == x[0]).all(axis=0) & (x[0] != 0))
+    expected, where, signs = truth(*some, **regression)
+    rows = [(i, j) for _, _, i, j in conditions(*some, **regression)]
     perfect = sorted(
         {i for i, _ in rows} - {row[0] for row in rows if row not in where}
     )
