@@ -426,8 +426,8 @@ def test_what_is_published_is_proved_and_near_the_best(name, rng):
     )
     plain = programs(PlainExamples(X), y, m)[name]
     if plain.game and plain.intercept:  # what has margins
-        X[:, 0] += 6.0 * (plain.codes if plain.codes is not None else plain.sign)
-        X[:, 1] += 6.0 * (plain.codes == 1) if plain.codes is not None else 0.0
+        X[:, 0] += 6.0 * (plain.rows.codes if plain.several else plain.rows.sign)
+        X[:, 1] += 6.0 * (plain.rows.codes == 1) if plain.several else 0.0
     qp, exact = in_both(name, X, y, m)
     found = Solution(qp, 1e-8, 100)
     for _ in solve(found, None, [interior_point]):
@@ -486,6 +486,15 @@ def test_values_of_fractions_are_fractions_and_the_same(name, rng):
         assert float(fraction) == pytest.approx(value, rel=1e-12)
 
 
+@pytest.mark.parametrize("given", [{"intercept": True}, {"nu": 0.5, "C": 1.0}])
+def test_outputs_with_one_norm_and_free_unknowns_are_refused(given):
+    y, examples = np.zeros((6, 2)), PlainExamples(np.eye(6))
+    given = {"intercept": False, **given}
+    with pytest.raises(ValueError, match="2 outputs with one norm"):
+        regression(examples, y - 0.1, y + 0.1, **given)
+    assert regression(examples, y - 0.1, y + 0.1, intercept=False).k == 2
+
+
 def test_feasible_weights_are_and_stay(qp, rng):
     """Within their bounds and balanced, whatever they were."""
     for size in (1e-3, 1.0, 10.0):
@@ -501,14 +510,14 @@ def test_feasible_weights_are_and_stay(qp, rng):
 
 
 def test_free_unknowns_are_the_best(qp, rng):
-    if qp.codes is not None and not qp.level:
+    if qp.several and not qp.level:
         pytest.skip("intercepts of several classes are the solver's")
     w, f = some_predictor(qp, rng)
     w = qp.project(0.1 * w)
     best = qp.best_f(qp.examples.scores(w), f)
     P = qp.primal(w, best)
     assert qp.primal(w, f) >= P
-    for j in [qp.n_free - 1] if qp.codes is not None else range(qp.n_free):
+    for j in [qp.n_free - 1] if qp.several else range(qp.n_free):
         for step in (1e-3, -1e-3, 0.3, -0.3):
             assert qp.primal(w, best + step * np.eye(qp.n_free)[j]) >= P - 1e-12
 

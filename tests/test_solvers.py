@@ -56,19 +56,19 @@ class GivenKernel(Gram):
 
 def written_out(qp, X):
     """A, F and which entries of alpha are rows."""
-    if qp.codes is None:
-        at = np.arange(len(X)) if qp.example is None else qp.example
+    if not qp.several:
+        at, sign = qp.rows.at, qp.rows.sign
         A, F, is_row = (
-            qp.sign[:, None] * X[at],
-            [qp.sign] * qp.intercept,
+            sign[:, None] * X[at],
+            [sign] * qp.intercept,
             np.ones(len(at), bool),
         )
     else:
         n, k = qp.shape
-        C = np.eye(k)[qp.codes][:, None, :] - np.eye(k)
+        C = np.eye(k)[qp.rows.codes][:, None, :] - np.eye(k)
         A = (C[..., None] * X[:, None, None, :]).reshape(n * k, -1)
         F = list(C.reshape(n * k, k).T[: qp.n_intercepts])
-        is_row = (qp.codes[:, None] != np.arange(k)).ravel()
+        is_row = (qp.rows.codes[:, None] != np.arange(k)).ravel()
     F += [np.full(len(A), qp.level)] * bool(qp.level)
     return A, np.array(F).reshape(-1, len(A)).T, is_row
 
@@ -252,11 +252,7 @@ def best_value(kind, size, seed, name):
 
 def solves(method, qp):
     """Whether it is a method for this program, where features and kernels are the same to it."""
-    free = (
-        qp.cap is None
-        and np.isinf(qp.upper[qp.upper > 0.0]).all()
-        and qp.example is None
-    )
+    free = qp.cap is None and np.isinf(qp.upper[qp.upper > 0.0]).all() and qp.by_margins
     return method is interior_point or (qp.signs is None and (method is newton or free))
 
 

@@ -41,6 +41,7 @@ from marginsvm._rounding import UNIT, Extended, LpNorm
 from marginsvm._typing import Array
 from marginsvm.problem.examples import Examples
 from marginsvm.problem.quadratic_program import QuadraticProgram
+from marginsvm.problem.row_maps import ClassPairs, signed
 
 EXCESS = 4  # radii that |A'alpha| may change per unit of alpha above its upper bound
 # Distance of the origins that the fit and its check count from, and radii about them, in radii.
@@ -224,16 +225,7 @@ def imbalance(qp: QuadraticProgram, alpha: Array, numbers: Numbers) -> Any:
     """Residual ``|F'alpha|_1`` over all intercepts, each sum rounded once."""
     if not qp.intercept:
         return 0
-    if qp.codes is None:
-        signed = qp.sign * alpha
-        parts = (
-            [signed]
-            if qp.output is None
-            else [signed[qp.output == o] for o in range(qp.k)]
-        )
-        off = sum(abs(numbers.total(part)) for part in parts)
-    else:
-        off = sum(abs(_excess(alpha, qp.codes, c, numbers)) for c in range(qp.k))
+    off = sum(abs(x) for x in qp.rows.sums(alpha, numbers.total))
     return off * (1 + numbers.gamma(qp.k))
 
 
@@ -241,7 +233,7 @@ def cost_of_imbalance(qp: QuadraticProgram, off: Any, numbers: Numbers) -> Any:
     """Corrections of ``target'alpha`` and of ``|A'alpha|`` for a residual of ``F'alpha = 0``."""
     if not off:
         return 0, 0
-    links = 1 if qp.codes is None else qp.k - 1
+    links = qp.rows.links
     if qp.game:
         links = 1 if caps_of(qp, qp.upper)[0] is None else qp.k * qp.k
     off = off * (ORIGINS if numbers.unit else 1) * links
@@ -258,9 +250,8 @@ def cost_of_excess(qp: QuadraticProgram, alpha: Array, numbers: Numbers) -> Any:
     over = np.maximum(of * (1 + numbers.gamma(qp.k)) - most, 0 * of).sum()
     if not over:
         return 0
-    cycle = 1 if qp.codes is None else qp.k * qp.k
     radius = radius_of(qp, numbers) * (ORIGINS if numbers.unit else 1)
-    return over * EXCESS * cycle * radius * (1 + numbers.gamma(PAIRS))
+    return over * EXCESS * qp.rows.cycle * radius * (1 + numbers.gamma(PAIRS))
 
 
 # Sizes.
@@ -277,7 +268,7 @@ def radius_of(qp: QuadraticProgram, numbers: Numbers) -> Any:
     squares = (
         examples.squared_norms if qp.p == 2.0 else examples.squared_dual_norms(qp.p)
     )
-    longest = numbers.sqrt(squares.max() * (1 if qp.codes is None else 2))
+    longest = numbers.sqrt(squares.max() * qp.rows.square)
     return longest * (1 + numbers.gamma(examples.d or 0) + numbers.error_of_length(1))
 
 
@@ -285,7 +276,7 @@ def caps_of(qp: QuadraticProgram, alpha: Array) -> tuple[Array | None, Array]:
     """Finite upper bounds, and the sums of alpha that they bound."""
     if qp.cap is not None:
         return qp.cap, alpha.reshape(len(qp.cap), -1).sum(axis=1)
-    return (None if qp.codes is not None or qp.upper[0] == inf else qp.upper), alpha
+    return (None if qp.several or qp.upper[0] == inf else qp.upper), alpha
 
 
 # The two values.
@@ -345,9 +336,7 @@ def primal(
         margin = mean / norm - out * abs(mean / norm) if norm > 0 else 0 * norm
         half = 1 / (2 * margin * margin) if margin > 0 else inf
         return Primal(half, margin, norm, -least, least)
-    r = qp.target - v + error_of_targets(qp, numbers)
-    if qp.codes is not None:
-        r[np.arange(len(r)), qp.codes] = 0
+    r = qp.rows.fill(qp.target - v + error_of_targets(qp, numbers), 0)
     violation = abs(max(r.max(), 0 * least)) * (1 + numbers.gamma(0))
     if qp.level:  # a difference of nearly equal numbers, of which one is rounded
         r = r + 2 * numbers.unit * abs(r) - f[-1]
@@ -375,20 +364,11 @@ def lowest_values(
 ) -> Array:
     """Lower bounds on the values of all rows; infinite for the own class of an example."""
     S = known[0] if known is not None else qp.examples.scores(w)
-    m = qp.differences(S + b)
+    m = qp.rows.values(S + b)
     if numbers.unit:
         M = known[1] if known is not None else qp.examples.magnitudes(w)
-        E = error_of_scores(qp.examples, M, b, numbers)
-        if qp.codes is not None:
-            E = E + E[np.arange(len(E)), qp.codes][:, None]
-        elif qp.example is not None:
-            E = E[qp.example, 0 if qp.output is None else qp.output]
-        else:
-            E = E[:, 0]
-        m = m - E
-    if qp.codes is not None:
-        m[np.arange(len(m)), qp.codes] = inf
-    return m
+        m = m - qp.rows.bounds(error_of_scores(qp.examples, M, b, numbers))
+    return qp.rows.fill(m, inf)
 
 
 def mean_of_worst(qp: QuadraticProgram, v: Array, numbers: Numbers) -> Any:
@@ -396,7 +376,7 @@ def mean_of_worst(qp: QuadraticProgram, v: Array, numbers: Numbers) -> Any:
     caps, level = caps_of(qp, v)[0], level_of(qp, v)
     if caps is None:
         return level
-    worst = v if qp.codes is None else v.min(axis=1)
+    worst = qp.rows.least(v)
     short = (caps * np.maximum(level - worst, 0 * worst)).sum()
     return level - short - numbers.gamma(2 * PAIRS) * (abs(level) + short)
 
@@ -406,7 +386,7 @@ def level_of(qp: QuadraticProgram, v: Array) -> Any:
     caps, _ = caps_of(qp, v)
     if caps is None:
         return v.min()
-    worst = v if qp.codes is None else v.min(axis=1)
+    worst = qp.rows.least(v)
     order = np.argsort(worst, kind="stable")
     return worst[
         order[min(int(np.searchsorted(np.cumsum(caps[order]), 1)), len(order) - 1)]
@@ -474,7 +454,7 @@ class Dual:
 
 def dual(qp: QuadraticProgram, alpha: Array, numbers: Numbers) -> Dual:
     """Bounds on the values of alpha; entries without a row are 0."""
-    V = qp.coefficients(alpha)
+    V = qp.rows.coefficients(alpha)
     off = imbalance(qp, alpha, numbers)
     ridge = (qp.ridge * alpha * alpha).sum() * (1 + error_of_cost(numbers))
     if qp.examples.is_kernel:
@@ -503,7 +483,9 @@ def length_of_combined(
     w, error = qp.project(examples.combine(V)), error_of_combined(examples, V, numbers)
     length, off = numbers.length(w, q), numbers.length(error, q)
     if numbers.unit and length * off > FEW_DIGITS * (length * length + ridge):
-        extended = examples.combine_extended(qp.coefficients(alpha.astype(Extended)))
+        extended = examples.combine_extended(
+            qp.rows.coefficients(alpha.astype(Extended))
+        )
         if extended is not None:
             length, off = (
                 numbers.length(qp.project(extended[0]), q),
@@ -544,15 +526,11 @@ def best_multiple(qp: QuadraticProgram, norm: float, v: Array) -> float:
     is minimised. 1 where no such factor exists.
     """
     level = level_of(qp, v)
-    if qp.codes is not None:
-        v = v.min(axis=1) if qp.cap is not None else v[np.isfinite(v)]
+    v = qp.rows.flat(v) if qp.cap is None else qp.rows.least(v)
     if qp.game:
         found = 1.0 / level if level > 0.0 else 1.0 / norm if norm > 0.0 else 1.0
     elif np.any(qp.ridge):
-        ridge = np.broadcast_to(qp.ridge, qp.shape)
-        if qp.codes is not None:
-            ridge = ridge[np.arange(qp.k) != qp.codes[:, None]]
-        found = _multiple_of_squares(norm, v, ridge)
+        found = _multiple_of_squares(norm, v, qp.rows.flat(qp.ridge))
     else:
         found = _multiple_of_hinge(norm, v, qp.upper if qp.cap is None else qp.cap)
     return float(found) if 0.0 < found < inf else 1.0
@@ -602,21 +580,15 @@ def balanced(qp: QuadraticProgram, alpha: Array) -> Array:
     """
     if not qp.intercept:
         return alpha
-    if qp.codes is not None:
-        return _even_classes(alpha.copy(), qp.codes, qp.k)
-    if qp.output is None:
-        return _even(alpha, qp.sign)
-    alpha = alpha.copy()
-    for o in range(qp.k):
-        some = qp.output == o
-        alpha[some] = _even(alpha[some], qp.sign[some])
-    return alpha
+    if isinstance(qp.rows, ClassPairs):
+        return _even_classes(alpha.copy(), qp.rows)
+    return _even(alpha, signed(qp.rows).sign)
 
 
-def _even_classes(alpha: Array, codes: Array, k: int) -> Array:
-    numbers, before = Floats(), -1
-    excess = np.array([_excess(alpha, codes, c, numbers) for c in range(k)])
-    for _ in range(4 * k):
+def _even_classes(alpha: Array, rows: ClassPairs) -> Array:
+    total, codes, before = Floats().total, rows.codes, -1
+    excess = np.array(rows.sums(alpha, total))
+    for _ in range(4 * rows.k):
         c = int(excess.argmax())
         # a row of either class against the other: the smallest alpha have the finest digits;
         # two classes without such a row are linked through others
@@ -634,14 +606,8 @@ def _even_classes(alpha: Array, codes: Array, k: int) -> Array:
             alpha[own[alpha[own, h].argmin()], h] -= move
         else:
             alpha[other[alpha[other, c].argmin()], c] += move
-        excess[[c, h]], before = [_excess(alpha, codes, x, numbers) for x in (c, h)], c
+        excess[[c, h]], before = [rows.excess(alpha, x, total) for x in (c, h)], c
     return alpha
-
-
-def _excess(alpha: Array, codes: Array, c: int, numbers: Numbers) -> Any:
-    """The entry of ``F'alpha`` for the intercept of a class, rounded once."""
-    own, other = alpha[codes == c].ravel(), -alpha[codes != c, c]
-    return numbers.total(np.concatenate([own, other]))
 
 
 def _even(alpha: Array, sign: Array) -> Array:

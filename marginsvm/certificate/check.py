@@ -207,7 +207,7 @@ class _Check:
             offset = (
                 0.0 if centre is None else float(np.linalg.norm(centre.astype(float)))
             )
-        longer = 1.0 if qp.codes is None else 2.0**0.5
+        longer = float(qp.rows.square) ** 0.5
         return longer * (scale + 3.0 * offset) or 1.0
 
     def refuse(self, claimed: Any, excess: Any, text: str) -> None:

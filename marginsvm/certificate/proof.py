@@ -223,9 +223,8 @@ def published_weights(qp: QuadraticProgram, alpha: Array, total: float = 1.0) ->
     The upper bounds of the hinge loss apply to the best multiple of alpha instead. Of the two rows
     of a target only one is positive, as their rounded difference is published.
     """
-    if qp.codes is None and qp.example is not None:
-        at = (qp.example, 0 if qp.output is None else qp.output)
-        alpha = np.maximum(qp.sign * qp.coefficients(alpha)[at], 0.0)
+    if not qp.by_margins:
+        alpha = qp.rows.stated(qp.rows.coefficients(alpha))
     caps, _ = caps_of(qp, alpha)
     if qp.game and caps is not None:
         alpha = alpha / (float(alpha.sum()) or 1.0)
@@ -257,7 +256,8 @@ def refuted(qp: QuadraticProgram, alpha: Array) -> Array | None:
     The proof is for the given examples, without slack. None: nothing is proved.
     """
     for q in _candidates(qp, alpha):
-        i, S, weights, gains = rows_with_weight(qp, q)
+        r, S, gains = rows_with_weight(qp, q)
+        i, weights = qp.rows.example_of(r), q.flat[r]
         if not 0 < len(i) * (qp.examples.d or 1) <= MOST_NUMBERS:
             continue
         X, factor, intercept = qp.examples.given(i)
@@ -276,19 +276,15 @@ def refuted(qp: QuadraticProgram, alpha: Array) -> Array | None:
 
 def rows_with_weight(
     qp: QuadraticProgram, alpha: Array
-) -> tuple[Array, Array, Array, Array | None]:
-    """Examples, score coefficients, alpha and (for intervals) targets of rows with alpha > 0."""
-    if qp.codes is not None:
-        i, j = np.nonzero(alpha * (np.arange(qp.k) != qp.codes[:, None]))
-        S = np.eye(qp.k)[qp.codes[i]] - np.eye(qp.k)[j]
-        return i, S[:, :-1], alpha[i, j], None  # the columns sum to 0
-    r = np.flatnonzero(alpha)
-    i = r if qp.example is None else qp.example[r]
-    of = np.zeros(len(r), int) if qp.output is None else qp.output[r]
-    S = qp.sign[r][:, None] * np.eye(qp.k)[of]
+) -> tuple[Array, Array, Array | None]:
+    """Rows with alpha > 0, their score coefficients and (for intervals) targets."""
+    rows = qp.rows
+    r = rows.ids[np.flatnonzero(rows.flat(alpha))]
+    # coefficients of several classes sum to 0: the last ones add no equation
+    S = rows.of_scores(r)[:, : rows.n_intercepts]
     if qp.by_margins:
-        return i, S, alpha[r], None
-    return i, S, alpha[r], qp.target[r] - float(error_of_targets(qp, FLOATS))
+        return r, S, None
+    return r, S, qp.target[r] - float(error_of_targets(qp, FLOATS))
 
 
 def _candidates(qp: QuadraticProgram, alpha: Array) -> Iterator[Array]:
@@ -316,7 +312,7 @@ def equal_examples(qp: QuadraticProgram) -> Array | None:
     """Alpha of 1/2 on two equal examples of different classes; X must be in memory."""
     if not qp.by_margins or not getattr(qp.examples.X, "in_memory", True):
         return None
-    codes = qp.codes if qp.codes is not None else (qp.sign > 0).astype(int)
+    codes = qp.rows.labels
     lengths = qp.examples.squared_norms
     order = np.argsort(lengths)
     near = np.diff(lengths[order]) <= SAME_LENGTH * np.abs(lengths).max()
@@ -329,10 +325,7 @@ def equal_examples(qp: QuadraticProgram) -> Array | None:
         other = first.setdefault((key, times), i)
         if codes[other] != codes[i]:
             q = np.zeros(qp.shape)
-            if qp.codes is None:
-                q[[i, other]] = 0.5
-            else:
-                q[i, codes[other]] = q[other, codes[i]] = 0.5
+            q.flat[qp.rows.opposed(i, other)] = 0.5
             return q
     return None
 
@@ -345,7 +338,8 @@ def on_few_rows(qp: QuadraticProgram, alpha: Array) -> Array | None:
     width = qp.examples.width * qp.k
     if not qp.by_margins and width * alpha.size <= WRITTEN_OUT:
         alpha = np.ones(qp.shape)
-    i, S, _, gains = rows_with_weight(qp, alpha)
+    r, S, gains = rows_with_weight(qp, alpha)
+    i = qp.rows.example_of(r)
     if (
         not len(i)
         or width > MANY_FEATURES
@@ -378,9 +372,7 @@ def on_few_rows(qp: QuadraticProgram, alpha: Array) -> Array | None:
     if not q.any() or q.min() < 0.0:
         return None
     found = np.zeros(qp.shape)
-    if qp.codes is not None:
-        alpha = alpha * (np.arange(qp.k) != qp.codes[:, None])
-    found[np.nonzero(alpha)] = q
+    found.flat[r] = q
     return found
 
 

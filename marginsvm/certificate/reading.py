@@ -137,14 +137,7 @@ class Part:
 
     def alpha(self, table: Array, numbers: Numbers) -> Array:
         """Alpha of the rows from the published weights, as floats."""
-        qp, q = self.qp, numbers.array(table[:, self.columns])
-        if qp.codes is not None:
-            q[np.arange(len(q)), qp.codes] = 0 * q[0, 0]
-            return q
-        if qp.example is None:
-            return q[:, 0]
-        of = q[qp.example, 0 if qp.output is None else qp.output]
-        return np.maximum(qp.sign * of, 0 * of)
+        return self.qp.rows.stated(numbers.array(table[:, self.columns]))
 
     def dual(self, table: Array, numbers: Numbers) -> Dual:
         return dual(self.qp, self.alpha(table, numbers), numbers)
@@ -380,23 +373,20 @@ class Reading:
         dict or None
             By example and column; None: nothing is proved.
         """
-        q, gains = table.copy(), None
+        rows, q, gains = self.parts[0].qp.rows, table.copy(), None
         if self.regression:
             q[:, np.arange(q.shape[1]) != output] = 0.0
-        elif self.codes is not None and q.shape[1] > 1:
-            q[np.arange(len(q)), self.codes] = 0.0
+        else:
+            q = rows.stated(q).reshape(q.shape)
         i, j = np.nonzero(q)
-        weights, S = np.abs(q[i, j]), np.ones((len(i), 1))
+        weights = np.abs(q[i, j])
         if self.regression:
-            S[:, 0] = np.sign(q[i, j])
+            S = np.sign(q[i, j])[:, None]
             gains = S[:, 0] * np.where(
                 S[:, 0] > 0, *(end[i, j] for end in self.ends_outward())
             )
-        elif self.codes is not None and q.shape[1] == 1:
-            S[:, 0] = np.where(self.codes[i] == 1, 1.0, -1.0)
-        elif self.codes is not None:
-            S = np.eye(q.shape[1])[self.codes[i]] - np.eye(q.shape[1])[j]
-            S = S[:, :-1]  # the columns sum to 0
+        else:
+            S = rows.of_scores(i * q.shape[1] + j)[:, : rows.n_intercepts]
         X = self.data.X[i]
         if self.examples.is_kernel:
             X = X if self.given else distinct(X)

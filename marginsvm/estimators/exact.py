@@ -80,7 +80,7 @@ State = tuple[Point, ...]  # one for each program
 def intercepts(qp: QuadraticProgram, f: Array) -> Array:
     """Of all scores; those of several classes sum to 0."""
     b = qp.offsets(f)
-    return b - b.mean() if qp.codes is not None and qp.intercept else b
+    return b - b.mean() if qp.several and qp.intercept else b
 
 
 def of_few_examples(examples: FloatExamples, w: Array) -> Array:
@@ -141,7 +141,7 @@ class Exact(Algorithm):
         """Vectors by which a warm start recognises other data."""
         parts = zip(programs_of(problem), state, strict=True)
         if isinstance(problem.rows, OutputRows):
-            u = np.hstack([qp.coefficients(point.alpha) for qp, point in parts])
+            u = np.hstack([qp.rows.coefficients(point.alpha) for qp, point in parts])
         else:
             u = state[0].alpha * problem.rows.unit**2
         vector = problem.combine(u.reshape(problem.rows.shape), precise=True)
@@ -178,10 +178,10 @@ class Exact(Algorithm):
             alpha,
         )
         if qp.examples.is_kernel and np.any(
-            point.w[:, ~qp.coefficients(alpha).any(axis=1)]
+            point.w[:, ~qp.rows.coefficients(alpha).any(axis=1)]
         ):
             # of the support vectors alone, if as good
-            w = qp.coefficients(alpha).T
+            w = qp.rows.coefficients(alpha).T
             f = qp.best_f(qp.examples.scores(w), point.f)
             other = proofs.published(qp, w, intercepts(qp, f))
             if proofs.with_weights(qp, other, alpha).gap <= self.tol:
@@ -444,7 +444,7 @@ class MaxMarginClassifier(
             alpha = fitted.bounds.model.coef * (
                 proof.predictor.multiple / fitted.problem.rows.unit
             )
-        c = proof.qp.coefficients(alpha)
+        c = proof.qp.rows.coefficients(alpha)
         support = np.flatnonzero(c.any(axis=1))
         with np.errstate(over="ignore"):  # of examples in tiny units
             dual_coef = c[support].T / fitted.problem.radius**2

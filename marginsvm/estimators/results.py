@@ -235,7 +235,7 @@ class FittedIntervals(Fitted):
             status=status,
             feasible=False if bounds.refuted else (bounds.violation == 0.0 or None),
             weights=self.embedded(
-                np.hstack([one.qp.coefficients(one.alpha) for one in proofs])
+                np.hstack([one.qp.rows.coefficients(one.alpha) for one in proofs])
             ),
             radius=radius,
             violation=bounds.violation * unit,
@@ -263,7 +263,7 @@ class FittedIntervals(Fitted):
         found["epsilon_"] = self._of_outputs(width)
         if linear:  # the support of the proof, and its dual variables
             alpha = np.hstack(
-                [proof.qp.coefficients(proof.weights) for proof in proofs]
+                [proof.qp.rows.coefficients(proof.weights) for proof in proofs]
             )
             alpha = alpha * (units / self.problem.radius**2)
             support = np.flatnonzero(alpha.any(axis=1))

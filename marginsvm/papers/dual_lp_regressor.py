@@ -167,7 +167,7 @@ class IntervalAscent(DualLp):
         if alpha is None:
             return found._replace(next_try=LONGER_BOUND**2 * found.dual.objective())
         weights = problem.combine(
-            qp.coefficients(alpha).reshape(problem.rows.shape), precise=True
+            qp.rows.coefficients(alpha).reshape(problem.rows.shape), precise=True
         )
         fit = min(found.fit, self._softened(problem), key=lambda fit: fit.cost)
         return found._replace(fit=fit, weights=weights, infeasible=True)

@@ -1033,5 +1033,4 @@ def predictor_of(problem: KernelMatrixAdapter, vector: Predictor) -> Array:
 
 def weights_of(qp: QuadraticProgram, signed: Array) -> Array:
     """Dual variables of the ends of intervals, from ``alpha+ - alpha-`` of each target."""
-    of = signed[qp.example] if qp.output is None else signed[qp.example, qp.output]
-    return np.maximum(qp.sign * of, 0.0)
+    return qp.rows.stated(signed.reshape(len(signed), -1))

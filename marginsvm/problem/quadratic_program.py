@@ -29,8 +29,8 @@ Hard margins, nu and one class have target 0 and a free level rho; with ``w`` of
 
 **Examples.** The program asks its examples for products only, whether these have features
 (``Design``) or a kernel (``Gram``), see :mod:`~marginsvm.problem.examples`. ``w`` has shape (k, d),
-with a kernel (k, n); k is 1 but for several classes or outputs. Solvers that need features ask for
-more:
+with a kernel (k, n); k is 1 but for several classes or outputs. Rows are :mod:`maps
+<marginsvm.problem.row_maps>` of the k scores. Solvers that need features ask these for more:
 
 =====================  =========================================================================
 ``rows(i)``            features of some examples; of CSR without the mean
@@ -54,13 +54,19 @@ from math import isfinite, prod, sqrt
 from typing import Any, cast
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from marginsvm._rounding import LpNorm
 from marginsvm._threads import cached_property
 from marginsvm._typing import Array
 from marginsvm.problem.design import Design
 from marginsvm.problem.examples import FloatExamples
+from marginsvm.problem.row_maps import (
+    ClassPairs,
+    IntervalEnds,
+    RowMap,
+    SignedExamples,
+    signed,
+)
 
 LINEAR_LOSSES = ("hinge", "epsilon_insensitive")  # the other losses are squared
 
@@ -72,20 +78,10 @@ class QuadraticProgram:
     Attributes
     ----------
     examples : Design or Gram
-    sign : ndarray of shape (n_rows,) or (n, 1)
-        Of two classes, tubes and one class: row i is ``sign_i`` times its example. Of several
-        classes: ones.
-    example : ndarray of shape (n_rows,) or None
-        Example of each row, where rows are not the examples in their order.
-    output : ndarray of shape (n_rows,) or None
-        Output of each row, of k outputs with an intercept each; None: there is one output.
-    codes : ndarray of shape (n,) or None
-        Class of each example, of several: alpha then has shape (n, k), row (i, j) is
-        ``x_i (e_c - e_j)'``, and the entry of an example's own class c has upper bound 0.
-    k : int
-        Number of scores of an example.
+    rows : RowMap
+        The rows of A, from examples and scores; alpha has its shape.
     target, ridge, upper : ndarray
-        They broadcast against alpha.
+        They broadcast against alpha; the upper bound of an entry that is no row is 0.
     cap : ndarray of shape (n,) or None
         Upper bounds of ``sum_j alpha_ij`` (several classes, one slack per example).
     intercept : bool
@@ -106,14 +102,10 @@ class QuadraticProgram:
     """
 
     examples: FloatExamples
-    sign: Array
+    rows: RowMap
     target: Array
     ridge: Array
     upper: Array
-    example: Array | None = None
-    output: Array | None = None
-    codes: Array | None = None
-    k: int = 1
     cap: Array | None = None
     intercept: bool = True
     level: int = 0
@@ -128,9 +120,17 @@ class QuadraticProgram:
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of alpha."""
-        if self.codes is not None:
-            return (len(self.codes), self.k)
-        return (len(self.sign),)
+        return self.rows.shape
+
+    @property
+    def k(self) -> int:
+        """Number of scores of an example."""
+        return self.rows.k
+
+    @property
+    def several(self) -> bool:
+        """Whether there are more than two classes."""
+        return isinstance(self.rows, ClassPairs)
 
     @property
     def size(self) -> int:
@@ -144,9 +144,7 @@ class QuadraticProgram:
 
     @property
     def n_intercepts(self) -> int:
-        if not self.intercept:
-            return 0
-        return self.k if self.codes is None else self.k - 1
+        return self.rows.n_intercepts if self.intercept else 0
 
     @property
     def n_free(self) -> int:
@@ -176,29 +174,6 @@ class QuadraticProgram:
 
     # Products with A and F.
 
-    def differences(self, S: Array) -> Array:
-        """Values of the rows from scores of shape (n, k); 0 where there is no row."""
-        if self.codes is not None:
-            return S[np.arange(len(S)), self.codes][:, None] - S
-        column = 0 if self.output is None else self.output
-        return self.sign * (
-            S[:, 0] if self.example is None else S[self.example, column]
-        )
-
-    def coefficients(self, alpha: Array) -> Array:
-        """The adjoint of ``differences``: coefficients of the examples, of shape (n, k)."""
-        if self.codes is not None:
-            V = -alpha
-            V[np.arange(len(V)), self.codes] += alpha.sum(axis=1)
-            return V
-        v = self.sign * alpha
-        if self.example is None:
-            return v[:, None]
-        V = np.zeros((self.examples.n, self.k), dtype=v.dtype)
-        at: Any = (self.example, 0 if self.output is None else self.output)
-        np.add.at(V, at, v)
-        return V
-
     def offsets(self, f: Array) -> Array:
         """Intercept of each score."""
         b = np.zeros(self.k, dtype=f.dtype)
@@ -211,16 +186,16 @@ class QuadraticProgram:
 
     def values(self, S: Array, f: Array) -> Array:
         """``A w + F f`` from the scores S of the examples without intercepts."""
-        m = self.differences(S + self.offsets(f) if self.n_intercepts else S)
+        m = self.rows.values(S + self.offsets(f) if self.n_intercepts else S)
         return m + self.level * f[-1] if self.level else m
 
     def rmatvec(self, alpha: Array) -> Array:
         """``A'alpha``."""
-        return self.examples.combine(self.coefficients(alpha))
+        return self.examples.combine(self.rows.coefficients(alpha))
 
     def balance(self, alpha: Array) -> Array:
         """``F'alpha``."""
-        found = self.coefficients(alpha).sum(axis=0)[: self.n_intercepts]
+        found = self.rows.coefficients(alpha).sum(axis=0)[: self.n_intercepts]
         return np.append(found, self.level * alpha.sum()) if self.level else found
 
     def project(self, w: Array) -> Array:
@@ -229,18 +204,12 @@ class QuadraticProgram:
 
     def gram(self, i: Array, j: Array) -> Array:
         """``A_i A_j'`` for rows given by their flat indices."""
-        if self.codes is None:
-            of = (lambda r: r) if self.example is None else self.example.__getitem__
-            return self.examples.gram(of(i), of(j)) * np.multiply.outer(
-                self.sign[i], self.sign[j]
-            )
-        (e, a), (h, b) = np.divmod(i, self.k), np.divmod(j, self.k)
-        few, at = np.unique(e, return_inverse=True)
-        rest, there = np.unique(h, return_inverse=True)
-        c, d = self.codes[e][:, None], self.codes[h]
-        a = a[:, None]
-        signs = (c == d) * 1.0 - (c == b) - (a == d) + (a == b)
-        return self.examples.gram(few, rest)[at[:, None], there] * signs
+        return self.rows.gram(self.examples, i, j)
+
+    def of_f(self, ids: Array) -> Array:
+        """Rows of F for given flat indices."""
+        F = self.rows.of_scores(ids)[:, : self.n_intercepts]
+        return np.column_stack([F, np.full(len(ids), self.level)]) if self.level else F
 
     # The two values.
 
@@ -262,9 +231,7 @@ class QuadraticProgram:
 
     def cost(self, r: Array) -> Any:
         """``sum_i cost_i(r_i)``."""
-        if self.codes is not None:
-            r = r.copy()
-            r[np.arange(len(r)), self.codes] = 0
+        r = self.rows.fill(r.copy(), 0) if self.several else r
         if self.cap is not None:
             return (self.cap * r.max(axis=1)).sum()
         short = ~(r <= 0)  # NaN as well
@@ -308,26 +275,27 @@ class QuadraticProgram:
         f : ndarray of shape (n_free,)
         """
         mass = self.level * self.total
-        if self.codes is not None:
+        if self.several:
             if not self.level:
                 return f
-            r = self.target - self.differences(S + self.offsets(f))
-            r[np.arange(len(r)), self.codes] = -np.inf
+            r = self.rows.fill(
+                self.target - self.rows.values(S + self.offsets(f)), -np.inf
+            )
             upper = np.full(len(r), np.inf) if self.cap is None else self.cap
             return np.append(f[:-1], self.level * _quantile(r.max(axis=1), upper, mass))
-        r = self.target - self.differences(S)
+        r, sign = self.target - self.rows.values(S), signed(self.rows).sign
         if not self.intercept:
             return (
                 np.array([self.level * _quantile(r, self.upper, mass)])
                 if self.level
                 else f
             )
-        up = self.sign > 0
+        up = sign > 0
         if self.level or self.hard:
             high, low = (_quantile(r[i], self.upper[i], 0.5 * mass) for i in (up, ~up))
             b = 0.5 * (high - low)
             return np.array([b, 0.5 * self.level * (high + low)] if self.level else [b])
-        t = self.sign * r
+        t = sign * r
         if np.any(self.ridge):
             return np.array([_root(t, up, 1.0 / self.ridge)])
         return np.array([-_middle(-t, self.upper, float(self.upper[up].sum()))])
@@ -340,11 +308,11 @@ class QuadraticProgram:
         """
         alpha = np.minimum(np.maximum(alpha, 0.0), self.upper)
         mass = self.level * self.total
-        if not self.level or self.codes is not None:
+        if not self.level or self.several:
             return self.balanced(alpha, mass, self.cap)
         if not self.intercept:
             return _with_sum(alpha, self.upper, mass)
-        up = self.sign > 0
+        up = signed(self.rows).sign > 0
         for side in (up, ~up):
             alpha[side] = _with_sum(alpha[side], self.upper[side], 0.5 * mass)
         return alpha
@@ -356,64 +324,17 @@ class QuadraticProgram:
 
         Several classes: also with a sum of ``mass`` (0: any), and below the caps.
         """
-        if self.codes is None and not self.intercept:
-            return alpha
-        if self.codes is None:
-            up = self.sign > 0
-            high, low = float(alpha[up].sum()), float(alpha[~up].sum())
-            if min(high, low) <= 0.0:
-                return np.zeros_like(alpha)
-            return alpha * np.where(up, min(1.0, low / high), min(1.0, high / low))
-        few, some = slice(0, self.n_intercepts), np.flatnonzero(alpha.any(axis=1))
-        if not len(some):
-            return alpha
-        u, codes, cap = (
-            alpha[some],
-            self.codes[some],
-            None if cap is None else cap[some],
-        )
-        ones, ends = np.ones(len(some)), np.arange(len(some) + 1)
-        members = csr_array((ones, codes, ends), (len(some), self.k)).T
-        for _ in range(100):
-            if mass:
-                u *= mass / u.sum()
-            if cap is not None:
-                u *= (cap / np.maximum(u.sum(axis=1), cap))[:, None]
-            V, total = -u, u.sum()
-            V[np.arange(len(u)), codes] = u.sum(axis=1)
-            off = V.sum(axis=0)
-            settled = not mass or abs(total - mass) <= 1e-12 * mass
-            if settled and (
-                not self.intercept or np.abs(off).max() <= 1e-15 * self.k * total
-            ):
-                break
-            # F' diag(alpha) F: the Laplacian of the graph of classes with edge weights from alpha
-            H = members @ u
-            H = np.diag(H.sum(axis=0) + H.sum(axis=1)) - H - H.T
-            x = np.zeros(self.k)
-            x[few] = np.linalg.lstsq(H[few, few], -off[few], rcond=None)[0]
-            u *= np.maximum(1.0 + x[codes][:, None] - x, 0.0)
-        if mass:
-            u *= mass / u.sum()
-        elif cap is not None:
-            u *= float((cap / np.maximum(u.sum(axis=1), cap)).min())
-        alpha[some] = u
-        return alpha
+        return self.rows.balanced(alpha, self.intercept, mass, cap)
 
     def restrict(self, i: Array) -> QuadraticProgram:
         """The program with some rows only (of several classes: of some examples)."""
-        examples = self.examples.take(
-            i if self.example is None else np.unique(self.example[i])
-        )
-        example = None
-        if self.example is not None:
-            example = np.unique(self.example[i], return_inverse=True)[1]
+        few, rows = self.rows.take(i)
         some = {
             name: value if np.ndim(value) == 0 or len(value) == 1 else value[i]
-            for name in ("target", "ridge", "upper", "cap", "codes", "sign", "output")
+            for name in ("target", "ridge", "upper", "cap")
             if (value := getattr(self, name)) is not None
         }
-        return replace(self, examples=examples, example=example, **some)
+        return replace(self, examples=self.examples.take(few), rows=rows, **some)
 
 
 def _quantile(r: Array, upper: Array, mass: float) -> float:
@@ -513,20 +434,18 @@ def classification(
         ridge, upper = (
             (zero, c) if loss == "hinge" else (1 / (c if several else 2 * c), free)
         )
-    target, sign = (zero if game else zero + 1), zero + np.where(codes == 1, 1, -1)
+    target = zero if game else zero + 1
+    rows: RowMap = SignedExamples(zero + np.where(codes == 1, 1, -1))
     if several:
-        cap = None if upper is free else upper
-        upper = np.full((n, k), np.inf)
-        upper[np.arange(n), codes] = 0.0
-        target, ridge, sign = target[:, None], ridge[:, None], zero[:, None] + 1
+        rows, cap = ClassPairs(codes, k), None if upper is free else upper
+        upper = rows.fill(np.full((n, k), np.inf), 0.0)
+        target, ridge = target[:, None], ridge[:, None]
     return QuadraticProgram(
         examples,
-        sign=sign,
+        rows,
         target=target,
         ridge=ridge,
         upper=upper,
-        codes=codes if several else None,
-        k=k if several else 1,
         cap=cap,
         intercept=intercept,
         level=-1 if game else 0,
@@ -557,7 +476,7 @@ def regression(
     examples : Design or Gram
     low, high : ndarray of shape (n,) or (n, k)
         Ends of the intervals: ``y - epsilon`` and ``y + epsilon``; an infinite end has no row. With
-        nu, both are y. Several outputs have one norm.
+        nu, both are y. Several outputs have one norm, without free intercepts and without nu.
     C : float
         Cost of slack in the user's units; infinite: a hard tube.
     loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}
@@ -570,23 +489,32 @@ def regression(
         Of the norm of predictors.
     rounded : bool
         Whether some ends are rounded.
+
+    Raises
+    ------
+    ValueError
+        If several outputs have free intercepts, or nu.
     """
+    if low.ndim > 1 and (intercept or nu is not None):
+        raise ValueError(
+            f"no solver takes {low.shape[1]} outputs with one norm and free intercepts or nu: "
+            "make a program of each output"
+        )
     m = np.ones(examples.n) if weight is None else weight
     below, above = np.nonzero(low > -np.inf), np.nonzero(high < np.inf)
-    example, *output = (np.concatenate(pair) for pair in zip(below, above, strict=True))
+    example, *found = (np.concatenate(pair) for pair in zip(below, above, strict=True))
+    output, k = (found[0], low.shape[1]) if found else (0 * example, 1)
     m_rows = m[example]
     zero, free, soft = 0 * m_rows, np.full(len(example), np.inf), isfinite(C)
     c = C * m_rows * examples.radius * examples.radius if soft else free
     squared = loss.startswith("squared")
+    sign = zero + np.repeat([1, -1], [len(below[0]), len(above[0])])
     return QuadraticProgram(
         examples,
-        sign=zero + np.repeat([1, -1], [len(below[0]), len(above[0])]),
+        IntervalEnds(sign, example, output, examples.n, k),
         target=np.concatenate([low[below], -high[above]]),
         ridge=1 / (2 * c) if soft and squared else zero,
         upper=c if soft and not squared else free,
-        example=example,
-        output=output[0] if output else None,
-        k=low.shape[1] if output else 1,
         intercept=intercept,
         level=0 if nu is None else 1,
         total=0 if nu is None else C * nu * m.sum() * examples.radius * examples.radius,
@@ -613,7 +541,7 @@ def one_class(
     zero = 0 * m
     return QuadraticProgram(
         examples,
-        sign=zero + 1,
+        SignedExamples(zero + 1),
         target=zero,
         ridge=zero,
         upper=m / (nu * m.sum()) if nu > 0 else np.full(len(m), np.inf),

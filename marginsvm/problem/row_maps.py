@@ -363,7 +363,7 @@ class ClassPairs(RowMap):
         return values.min(axis=1)
 
     def stated(self, table: Array) -> Array:
-        return self.fill(table.copy(), 0 * table[0, 0])
+        return self.fill(table.copy(order="K"), 0 * table[0, 0])
 
     @property
     def labels(self) -> Array:

@@ -23,6 +23,7 @@ from marginsvm._rounding import FEW, at_least
 from marginsvm._threads import cached_property
 from marginsvm._typing import Array
 from marginsvm.problem.intercepts import cycle_offsets, min_cycle
+from marginsvm.problem.row_maps import ClassPairs, SignedExamples
 
 # Relative excess of nu over its largest feasible value that counts as rounding.
 ROUNDED_SHARE = 1e-12
@@ -49,6 +50,7 @@ class Rows(ABC):
     """
 
     unit: float  # margins of rows times this and the problem's radius are in the user's units
+    map: Any
 
     def __init__(
         self,
@@ -65,7 +67,7 @@ class Rows(ABC):
         other = copy(self)
         other.codes = self.codes[index]
         other.weights = None if self.weights is None else self.weights[index]
-        for computed in ("by_class", "y"):
+        for computed in ("by_class", "map"):
             vars(other).pop(computed, None)
         return other
 
@@ -229,9 +231,13 @@ class BinaryRows(Rows):
     unit = 1.0
 
     @cached_property
+    def map(self) -> SignedExamples:
+        return SignedExamples(2.0 * self.codes - 1.0)
+
+    @property
     def y(self) -> Array:
         """Signs of the examples, which broadcast against the rows."""
-        return 2.0 * self.codes - 1.0
+        return self.map.sign
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -284,28 +290,25 @@ class MulticlassRows(Rows):
     def n_rows(self) -> int:
         return self.codes.size * (self.n_classes - 1)
 
-    @property
-    def _own(self) -> tuple[Array, Array]:
-        """Index of the entries that belong to the examples' own classes."""
-        return np.arange(self.codes.size), self.codes
+    @cached_property
+    def map(self) -> ClassPairs:
+        return ClassPairs(self.codes, self.n_classes)
 
     def margins(self, F: Array) -> Array:
-        margins = self.moves(F)
-        margins[self._own] = np.inf
-        return margins
+        return self.map.fill(self.moves(F), np.inf)
 
     def moves(self, F: Array) -> Array:
-        return (F[self._own][:, None] - F) * np.sqrt(0.5)
+        m = self.map.values(F)
+        m *= np.sqrt(0.5)
+        return m
 
     def adjoint(self, q: Array) -> Array:
-        V = q * -np.sqrt(0.5)
-        V[self._own] = q.sum(axis=1) * np.sqrt(0.5)
+        V = self.map.coefficients(q)
+        V *= np.sqrt(0.5)
         return V
 
     def locate(self, row_ids: Array) -> tuple[Array, Array]:
-        examples, j = np.divmod(row_ids, self.n_classes)
-        identity = np.eye(self.n_classes) * np.sqrt(0.5)
-        return examples, identity[self.codes[examples]] - identity[j]
+        return self.map.example_of(row_ids), self.map.of_scores(row_ids) * np.sqrt(0.5)
 
     def expand(self, table: Array) -> Array | float:
         return table.take(self.codes, axis=0) if self.balanced else table[0, 0]

@@ -32,12 +32,13 @@ from scipy.optimize import nnls
 
 from marginsvm._typing import Array
 from marginsvm.problem.quadratic_program import QuadraticProgram
+from marginsvm.problem.row_maps import signed
 from marginsvm.solvers.solution import NOTHING, Solution
 from marginsvm.solvers.systems import (
     Factor,
-    Rows,
     Weights,
     conjugate_gradients,
+    even_weights,
     side_of,
 )
 
@@ -70,11 +71,11 @@ Solved = tuple[Array, Array, Array | None]  # u on a working set, f, and optiona
 
 def active_set(solution: Solution, start: Array | None) -> Iterator[None]:
     """Solve a program without upper bounds on alpha, by a working set of rows."""
-    qp, rows = solution.qp, Rows(solution.qp)
+    qp, rows = solution.qp, solution.qp.rows
     ridge, target = (
         np.broadcast_to(v, qp.shape).ravel() for v in (qp.ridge, qp.target)
     )
-    work, least = first_rows(rows)
+    work, least = first_rows(qp)
     if start is not None and np.any(start):
         solution.dual(start)
         work = np.flatnonzero(solution.alpha)
@@ -84,15 +85,15 @@ def active_set(solution: Solution, start: Array | None) -> Iterator[None]:
     if not features and not (qp.hard and SINGULAR * width <= len(work)):
         G = qp.gram(work, work)
     while len(work) <= ROOM:
-        F = rows.of_f(work)
+        F = qp.of_f(work)
         solved: Solved | None = None
         if features:
-            solved = block_pivoting(by_features(rows), passive)
+            solved = block_pivoting(by_features(qp), passive)
         elif G is not None:
             solve = by_rows(G, F, target[work], ridge[work], qp.g)
             solved = block_pivoting(solve, passive, qp.game)
         if solved is None and qp.hard and len(work) <= FOR_NEAREST:
-            G, solved = None, nearest_point(rows, work, F)
+            G, solved = None, nearest_point(qp, work, F)
         if solved is None:
             break
         u, f, w = solved
@@ -129,20 +130,20 @@ def active_set(solution: Solution, start: Array | None) -> Iterator[None]:
         passive = np.append(u[stay] > 0.0, np.ones(len(new), bool))
 
 
-def first_rows(rows: Rows) -> tuple[Array, int]:
+def first_rows(qp: QuadraticProgram) -> tuple[Array, int]:
     """First working set: the rows with the smallest margins for w = difference of class means.
 
     All rows if they are few. Also returns the size aimed at, which is also the number of rows that
     may always join in an iteration.
     """
-    qp = rows.qp
+    rows = qp.rows
     least = max(FIRST, FIRST_OF_PAIR * qp.k * (qp.k - 1))
     wide = not qp.hard and (qp.examples.d is None or qp.examples.d > qp.examples.n)
     if len(rows.ids) <= (WIDE if wide else max(FEW, least)):
         return rows.ids, least
-    q = rows.balanced()
+    q = even_weights(qp)
     values = rows.flat(qp.matvec(qp.rmatvec(rows.shaped(q)), np.zeros(qp.n_free)))
-    group = rows.group()
+    group = rows.groups
     order = np.lexsort((values, group))
     rank = np.empty(len(order), int)
     counts = np.bincount(group)
@@ -197,24 +198,20 @@ def by_rows(G: Array, F: Array, target: Array, ridge: Array, g: Array) -> Exchan
     return solve
 
 
-def by_features(rows: Rows) -> Exchange:
+def by_features(qp: QuadraticProgram) -> Exchange:
     """Systems by the features, for all rows of a program with a ridge."""
-    side, target, ridge = (
-        side_of(rows),
-        rows.flat(rows.qp.target),
-        rows.flat(rows.qp.ridge),
-    )
+    side, target, ridge = side_of(qp), qp.rows.flat(qp.target), qp.rows.flat(qp.ridge)
 
     def solve(passive: Array) -> tuple[Array, Array, Array]:
         x, u = side.factor(Weights(np.where(passive, ridge, np.inf)))(target, side.g)
-        return u, side.point(x, rows.qp)[1], side.values(x) - target
+        return u, side.point(x, qp)[1], side.values(x) - target
 
     return solve
 
 
-def nearest_point(rows: Rows, work: Array, F: Array) -> Solved | None:
+def nearest_point(qp: QuadraticProgram, work: Array, F: Array) -> Solved | None:
     """Solution u, f, w of a hard margin on a few rows; NNLS avoids squares of small numbers."""
-    qp, d = rows.qp, rows.qp.examples.d
+    rows, d = qp.rows, qp.examples.d
     if d is not None and qp.k * d <= max(2 * len(work), 200):
         X = qp.design.rows(rows.example_of(work))
         X = X.toarray() if qp.examples.sparse else X
@@ -299,7 +296,7 @@ def pivoting_by_products(solution: Solution, start: Array | None) -> Iterator[No
     qp, tol = solution.qp, solution.tol
     if start is None or not np.any(start):
         return
-    s = qp.sign
+    s = signed(qp.rows).sign
     solution.dual(start)
     u, w = solution.alpha, qp.rmatvec(solution.alpha)
     u = u / max(qp.examples.inner(w, w), 1e-300) if qp.game else u
@@ -335,7 +332,11 @@ def _on_face(
     qp: QuadraticProgram, face: Array, x: Array, precision: float
 ) -> tuple[Array, float]:
     """Alpha on the face such that its rows have margin 1, by conjugate gradients; and b."""
-    examples, y, ridge = qp.examples.take(face), qp.sign[face], qp.ridge[face]
+    examples, y, ridge = (
+        qp.examples.take(face),
+        signed(qp.rows).sign[face],
+        qp.ridge[face],
+    )
     diagonal = ridge + examples.squared_norms + 1e-300
 
     def product(v: Array) -> Array:

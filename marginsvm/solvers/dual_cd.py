@@ -38,6 +38,7 @@ import scipy.sparse as sp
 from marginsvm._compiling import compiled, parts
 from marginsvm._typing import Array
 from marginsvm.problem.quadratic_program import QuadraticProgram
+from marginsvm.problem.row_maps import signed
 from marginsvm.solvers.solution import Solution
 
 OPTIONS: dict[str, Any] = {
@@ -300,7 +301,7 @@ def dual_cd(solution: Solution, start: Array | None) -> Iterator[None]:
     alpha = np.zeros(qp.shape) if start is None else start.copy()
     if start is not None and qp.game:  # scaled to margin 1
         alpha /= max(-2.0 * qp.dual(start), 1e-300)
-    by = _by_rows if qp.codes is None else _by_examples
+    by = _by_examples if qp.several else _by_rows
     yield from by(solution, X, arrays, square, alpha)
 
 
@@ -312,8 +313,8 @@ def _by_rows(
     alpha: Array,
 ) -> Iterator[None]:
     """Two classes, and regression."""
-    qp, m = solution.qp, len(solution.qp.sign)
-    of = np.arange(m) if qp.example is None else qp.example
+    qp, m, of = solution.qp, solution.qp.size, solution.qp.rows.at
+    sign = signed(qp.rows).sign
     target, ridge, upper = (
         np.broadcast_to(a, m)
         for a in (1.0 if qp.game else qp.target, qp.ridge, qp.upper)
@@ -322,7 +323,7 @@ def _by_rows(
         float(np.median(square[square > 0.0])) if square.any() else 1.0,
         mean_of(qp, X),
     )
-    w = np.asarray(X.T @ qp.coefficients(alpha)[:, 0])
+    w = np.asarray(X.T @ qp.rows.coefficients(alpha)[:, 0])
     # least sigma: the intercept can change by the width of the margin within the bounds of alpha
     least = 0.05 * float(ridge.mean()) + 1.0 / (0.06 * upper.sum())
     b, sigma, slope, active = (
@@ -344,7 +345,7 @@ def _by_rows(
     alpha[still] = np.where(target > 0.0, upper, 0.0)[still]
     while True:
         b, steps = descend_rows(
-            *arrays, of, qp.sign, target, square[of] + ridge + sigma, ridge, upper, b, sigma,
+            *arrays, of, sign, target, square[of] + ridge + sigma, ridge, upper, b, sigma,
             alpha, w, active, seed, int(epochs * m), 0.03 * slope,
         )  # fmt: skip
         passes += steps / m + 2
@@ -365,8 +366,8 @@ def _by_rows(
         epochs = 10.0 + 0.3 * passes
         free = max(1, int(np.count_nonzero((alpha > 0.0) & (alpha < upper))))
         sigma = (size * min(1.0, max(0.05, 30.0 / free)) + least) * qp.intercept
-        b += sigma * float(qp.sign @ alpha)
-        g = qp.sign * (z[of] + b) - target + ridge * alpha
+        b += sigma * float(sign @ alpha)
+        g = sign * (z[of] + b) - target + ridge * alpha
         wrong = np.where(alpha <= 0.0, np.minimum(g, 0.0), g)
         wrong = np.where(alpha >= upper, np.maximum(wrong, 0.0), wrong)
         slope = float(np.abs(wrong).max())
@@ -425,8 +426,8 @@ def _by_examples(
     # w does not depend on the alpha of an empty example: one other class gets all its weight.
     still = np.flatnonzero((square + ridge + sigma <= 0.0) & np.isfinite(cap))
     alpha[still] = 0.0
-    alpha[still, (np.asarray(qp.codes)[still] + 1) % k] = cap[still]
-    mean, V = mean_of(qp, X), qp.coefficients(alpha)
+    alpha[still, (qp.rows.labels[still] + 1) % k] = cap[still]
+    mean, V = mean_of(qp, X), qp.rows.coefficients(alpha)
     W, excess, b = np.asarray(X.T @ V), V.sum(axis=0), np.zeros(k)
     order, seed, epochs, pace = np.arange(n), np.ones(1, np.uint64), 1, 1
     before, gap, proved, mark, gap_at_mark = (alpha, b), 1.0, -np.inf, 200, 1.0
@@ -438,13 +439,13 @@ def _by_examples(
                 t = (pace - 1.0) / (pace + 2.0)
                 alpha, b = (x + t * (x - y) for x, y in zip(now, before, strict=True))
                 np.maximum(alpha, 0.0, out=alpha)
-                V = qp.coefficients(alpha)
+                V = qp.rows.coefficients(alpha)
                 W, excess = np.asarray(X.T @ V), V.sum(axis=0)
                 b += sigma * excess
             before = now
             descend_examples(
-                *arrays, qp.codes, square, ridge, cap, sigma, alpha, W, b, excess, order, seed,
-                epochs, epochs + 8 // parts,
+                *arrays, qp.rows.labels, square, ridge, cap, sigma, alpha, W, b, excess, order,
+                seed, epochs, epochs + 8 // parts,
             )  # fmt: skip
             epochs += 8 // parts
             pace += parts > 1

@@ -30,8 +30,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from marginsvm._typing import Array
+from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.solvers.solution import Solution
-from marginsvm.solvers.systems import ByRows, Rows, Weights, WrittenOut, side_of
+from marginsvm.solvers.systems import ByRows, Weights, WrittenOut, even_weights, side_of
 
 EPS = float(np.finfo(np.float64).eps)
 INWARD = 1e-11  # tightening of hard targets, relative to their size
@@ -65,9 +66,9 @@ class Bounds(NamedTuple):
     game: bool = False
 
     @classmethod
-    def of(cls, rows: Rows) -> Bounds:
+    def of(cls, qp: QuadraticProgram) -> Bounds:
         """Bounds of a program; sign constraints on coefficients are rows without upper bounds."""
-        qp = rows.qp
+        rows = qp.rows
         none = np.zeros(0 if qp.signs is None else np.count_nonzero(qp.signs))
         target, ridge = (joined(rows.flat(v), none) for v in (qp.target, qp.ridge))
         upper, each = (rows.flat(qp.upper), 1) if qp.cap is None else (qp.cap, qp.k - 1)
@@ -78,7 +79,7 @@ class Bounds(NamedTuple):
         ):  # if alpha = upper is the only feasible point, there is no interior
             mass, halves = qp.level * qp.total, [np.ones(len(upper), bool)]
             if qp.intercept and each == 1:
-                mass, halves = 0.5 * mass, [qp.sign > 0, qp.sign < 0]
+                mass, halves = 0.5 * mass, [rows.labels == side for side in (0, 1)]
             upper = upper * max(
                 1.0, *((1.0 + ROOM) * mass / upper[half].sum() for half in halves)
             )
@@ -282,9 +283,9 @@ def interior_point(solution: Solution, start: Array | None) -> Iterator[None]:
     qp = solution.qp
     unit = float(np.abs(qp.target).max(initial=0.0))
     hard_tube = qp.hard and not qp.game  # targets are met only up to rounding
-    rows = Rows(replace(qp, target=qp.target + INWARD * unit) if hard_tube else qp)
-    side, bounds = side_of(rows), Bounds.of(rows)
-    q, total = rows.balanced(), float(qp.level * qp.total)
+    inward = replace(qp, target=qp.target + INWARD * unit) if hard_tube else qp
+    side, bounds, rows = side_of(inward), Bounds.of(inward), qp.rows
+    q, total = even_weights(inward), float(qp.level * qp.total)
     q = joined(q, np.full(len(bounds.target) - len(q), q.mean()))
     at = first(side, bounds, q, total)
     slow, far, more, enough, thin, before = 0, False, MORE, np.inf, THIN, np.inf

@@ -66,7 +66,7 @@ def newton(solution: Solution, start: Array | None) -> Iterator[None]:
     w, f, v = np.zeros_like(solution.w), np.zeros(qp.n_free), np.zeros(qp.shape)
     S, narrow = np.zeros((examples.n, qp.k)), 1.0
     may_be_sampled = examples.n >= LONG * SAMPLE and not (qp.hard or qp.level)
-    may_be_sampled = may_be_sampled and not examples.is_kernel and qp.example is None
+    may_be_sampled = may_be_sampled and not examples.is_kernel and qp.by_margins
     if start is None and may_be_sampled and examples.X.in_memory:
         w, f = of_sample(qp)
         S = examples.scores(w)
@@ -138,10 +138,7 @@ def of_sample(qp: QuadraticProgram) -> tuple[Array, Array]:
 def unit_of(qp: QuadraticProgram) -> float:
     """The scale of the rows' values: the size of targets or, in a game, of margins."""
     if qp.game:
-        rows = np.ones(qp.shape)
-        if qp.codes is not None:
-            rows[np.arange(len(rows)), qp.codes] = 0.0
-        w = qp.rmatvec(qp.feasible(rows))
+        w = qp.rmatvec(qp.feasible(qp.rows.fill(np.ones(qp.shape), 0.0)))
         return max(qp.examples.inner(w, w), 1e-20)
     if qp.by_margins:
         return 1.0
@@ -155,12 +152,12 @@ def rho_of(qp: QuadraticProgram, narrow: float, unit: float) -> Array:
 
     With upper bounds, rho starts so large that rows whose values differ by one unit are free.
     """
-    if qp.codes is None and np.min(qp.ridge) >= SMOOTH:
+    if not qp.several and np.min(qp.ridge) >= SMOOTH:
         return np.zeros(())
     upper = qp.upper if qp.cap is None else qp.cap[:, None]
     if np.any(qp.ridge):
         base = RHO * qp.ridge / np.mean(qp.ridge)
-    elif qp.codes is None or qp.cap is not None:
+    elif not qp.several or qp.cap is not None:
         base = np.maximum(unit / upper, RHO)
     else:
         base = np.full((1, 1), RHO)
@@ -189,9 +186,8 @@ class Loss:
             qp, examples=cast("Any", Count(qp.examples.n))
         )  # without X, for f and alpha only
         self.s = np.asarray(qp.ridge + self.rho)
-        self.target = np.array(np.broadcast_to(qp.target + self.rho * self.v, qp.shape))
-        if qp.codes is not None:
-            self.target[np.arange(len(qp.codes)), qp.codes] = -np.inf
+        target = np.array(np.broadcast_to(qp.target + self.rho * self.v, qp.shape))
+        self.target = qp.rows.fill(target, -np.inf)
 
     def raw(self, m: Array) -> Array:
         """Unconstrained maximisers a, for values m of the rows."""
@@ -289,7 +285,7 @@ class Loss:
         if qp.n_free == 0:
             return f, m
         near, df = self.target - m > -reach, None
-        some = np.flatnonzero(near if qp.codes is None else near.any(axis=1))
+        some = np.flatnonzero(near if near.ndim == 1 else near.any(axis=1))
         if 2 * len(some) < len(m):
             parts = (
                 v[some] if v.ndim and len(v) == len(m) else v

@@ -44,6 +44,7 @@ from marginsvm._typing import Array
 from marginsvm.problem.kernels import ColumnCache, Gram
 from marginsvm.problem.matrix import FLOAT32, FLOAT64
 from marginsvm.problem.quadratic_program import QuadraticProgram
+from marginsvm.problem.row_maps import signed
 from marginsvm.solvers.dual_cd import OPTIONS, projected
 from marginsvm.solvers.solution import Solution
 
@@ -376,11 +377,10 @@ class Pairs:
     patience = 3
 
     def __init__(self, qp: QuadraticProgram) -> None:
-        self.qp, m = qp, len(qp.sign)
-        self.of = np.arange(m) if qp.example is None else qp.example
-        self.y = np.ones(m) if qp.level and not qp.intercept else qp.sign
-        self.turn = self.y * qp.sign
-        self.side = (qp.sign < 0) & bool(qp.level and qp.intercept)
+        self.qp, self.of, m, sign = qp, qp.rows.at, qp.size, signed(qp.rows).sign
+        self.y = np.ones(m) if qp.level and not qp.intercept else sign
+        self.turn = self.y * sign
+        self.side = (sign < 0) & bool(qp.level and qp.intercept)
         self.target, self.ridge, self.upper = (
             np.broadcast_to(a, m) for a in (self.y * qp.target, qp.ridge, qp.upper)
         )
@@ -402,7 +402,7 @@ class Pairs:
         return alpha
 
     def first(self) -> Array:
-        return _spread_evenly(self.qp.sign > 0, 400)
+        return _spread_evenly(self.qp.rows.labels, 400)
 
     def scale(self, alpha: Array, S: Array) -> float:
         """Half the range of slopes where alpha is 0; without targets, the mean score."""
@@ -410,9 +410,8 @@ class Pairs:
         low = float(self.target[self.floor < 0].min(initial=0.0))
         if high - low > 0.0:
             return 0.5 * (high - low)
-        return float(self.qp.coefficients(alpha)[:, 0] @ S[:, 0]) / max(
-            float(alpha.sum()), 1e-300
-        )
+        V = self.qp.rows.coefficients(alpha)
+        return float(V[:, 0] @ S[:, 0]) / max(float(alpha.sum()), 1e-300)
 
     def ascend(
         self, K: Array, work: Array, alpha: Array, S: Array, tol: float
@@ -461,12 +460,11 @@ class Examples:
 
     def __init__(self, qp: QuadraticProgram) -> None:
         n = qp.examples.n
-        assert qp.codes is not None
         self.qp, self.of, self.b, self.codes = (
             qp,
             np.arange(n),
             np.zeros(qp.k),
-            qp.codes,
+            qp.rows.labels,
         )
         self.side = np.zeros(n, bool)
         self.cap = np.full(n, np.inf) if qp.cap is None else qp.cap
@@ -498,7 +496,7 @@ class Examples:
         steps = ascend_examples(
             K, mean, self.codes[work], self.cap[work], self.ridge[work], price, tol,
             _most_steps(len(work)), some, np.ascontiguousarray(S[work].T), self.b,
-            self.qp.coefficients(alpha).sum(axis=0),
+            self.qp.rows.coefficients(alpha).sum(axis=0),
         )  # fmt: skip
         return some, steps < _most_steps(len(work))
 
@@ -506,9 +504,9 @@ class Examples:
         """f, and the KKT violation of each example."""
         f = self.b[:-1] - self.b[-1] if self.qp.intercept else np.zeros(0)
         short = (
-            1.0 - self.qp.differences(S + self.qp.offsets(f)) - self.qp.ridge * alpha
+            1.0 - self.qp.rows.values(S + self.qp.offsets(f)) - self.qp.ridge * alpha
         )
-        short[self.of, self.codes] = -np.inf
+        self.qp.rows.fill(short, -np.inf)
         wrong = np.where(alpha.sum(axis=1) < self.cap, short.max(axis=1), 0.0)
         wrong = np.maximum(wrong, np.where(alpha > 0.0, -short, 0.0).max(axis=1))
         return f, wrong
@@ -517,8 +515,8 @@ class Examples:
 def smo(solution: Solution, start: Array | None) -> Iterator[None]:
     """Solve a kernel program; see :mod:`marginsvm.solvers.solution`."""
     qp = solution.qp
-    unit = qp.game and qp.codes is not None  # solved with target 1, alpha of any sum
-    kind = Pairs(qp) if qp.codes is None else Examples(qp)
+    unit = qp.game and qp.several  # solved with target 1, alpha of any sum
+    kind = Examples(qp) if qp.several else Pairs(qp)
     examples, of = cast("Gram", qp.examples), kind.of
 
     single = 1e-12 < examples.radius < 1e12  # the range of float32
@@ -532,9 +530,9 @@ def smo(solution: Solution, start: Array | None) -> Iterator[None]:
     room = max(400, int(np.sqrt(0.25 * examples.cache_size * 2**20 / 4)))
     alpha = kind.begin() if start is None else start.copy()
     F = np.zeros((qp.k, examples.n))
-    _add(cache, units, qp.coefficients(alpha), F)
+    _add(cache, units, qp.rows.coefficients(alpha), F)
     if unit and start is not None:  # scaled to margin 1
-        alpha, F = (x / np.vdot(qp.coefficients(alpha), F.T) for x in (alpha, F))
+        alpha, F = (x / np.vdot(qp.rows.coefficients(alpha), F.T) for x in (alpha, F))
     work = (
         kind.first()
         if start is None
@@ -550,7 +548,7 @@ def smo(solution: Solution, start: Array | None) -> Iterator[None]:
         q, S, mass = qp.feasible(alpha), F.T, float(alpha.sum()) + 1e-300
         if unit:  # game units: divide by the sum of alpha
             S, f = S / mass, qp.best_f(S / mass, np.append(f / mass, 0.0))
-        V = qp.coefficients(q)
+        V = qp.rows.coefficients(q)
         squared = float(np.vdot(V, S))
         P = 0.5 * squared + (qp.total * f[-1] if qp.level else 0.0)
         P += 0.0 if qp.hard else qp.cost(qp.target - qp.values(S, f))
@@ -577,9 +575,9 @@ def smo(solution: Solution, start: Array | None) -> Iterator[None]:
         alpha[work] = some
         if not np.isfinite(alpha).all():  # the dual is unbounded
             return
-        if qp.codes is not None:  # multiplier steps leave F'alpha near 0 only
+        if qp.several:  # multiplier steps leave F'alpha near 0 only
             alpha = qp.feasible(alpha) * (float(alpha.sum()) if unit else 1.0)
-        _add(cache, units, qp.coefficients(alpha - before), F)
+        _add(cache, units, qp.rows.coefficients(alpha - before), F)
         wrong = valued()
         if (
             solution.gap <= solution.tol and refined < np.inf

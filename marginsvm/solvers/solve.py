@@ -74,8 +74,8 @@ def methods(qp: QuadraticProgram) -> list[Method]:
     def ten_epochs(solution: Solution, start: Array | None) -> Iterator[None]:
         return islice(dual_cd(solution, start), 1)
 
-    examples, several, tube = qp.examples, qp.codes is not None, not qp.by_margins
-    n, d, rows = examples.n, examples.d, qp.size - several * examples.n
+    examples, several, tube = qp.examples, qp.several, not qp.by_margins
+    n, d, rows = examples.n, examples.d, len(qp.rows.ids)
     hinge = qp.cap is not None or bool(np.isfinite(qp.upper).all())
     hard, nu = qp.hard, bool(qp.level) and not qp.hard
     unknowns = (
@@ -165,7 +165,7 @@ def refuse_what_cannot_fit(qp: QuadraticProgram) -> None:
     sizes, advice = f"{qp.examples.n} examples", "use fewer examples or features"
     if d:
         sizes += f", {d} features"
-    if qp.codes is not None:
+    if qp.several:
         sizes += f" and {k} classes"
         advice = (
             "sklearn.multiclass.OneVsRestClassifier(MaxMarginClassifier(...)) solves one class at "

@@ -23,10 +23,10 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
-from scipy.sparse import csr_array
 
 from marginsvm._typing import Array
 from marginsvm.problem.quadratic_program import QuadraticProgram
+from marginsvm.problem.row_maps import IntervalEnds
 
 # Largest number of entries of a dense E: it stays in a processor's cache (2 MB).
 IN_CACHE = 2**18
@@ -117,89 +117,18 @@ class Weights:
 Direction = Callable[[Array, Array], tuple[Array, Array]]
 
 
-class Rows:
-    """The rows in one flat order.
-
-    With several classes, the entries of alpha for an example's own class are not rows.
-
-    Attributes
-    ----------
-    ids : ndarray of int
-        Flat indices of the rows in alpha.
-    at : ndarray of int
-        The example of each row.
-    """
-
-    def __init__(self, qp: QuadraticProgram) -> None:
-        self.qp = qp
-        self.ids = np.arange(qp.size)
-        if qp.codes is not None:
-            self.ids = np.flatnonzero(qp.codes[:, None] != np.arange(qp.k))
-        self.at = self.example_of(self.ids)
-
-    def example_of(self, ids: Array) -> Array:
-        """Examples of rows given by their flat indices."""
-        qp = self.qp
-        if qp.codes is not None:
-            return ids // qp.k
-        return ids if qp.example is None else qp.example[ids]
-
-    def of_scores(self, ids: Array) -> Array:
-        """Coefficients of the scores in rows given by their flat indices."""
-        qp = self.qp
-        if qp.codes is not None:
-            example, other = np.divmod(ids, qp.k)
-            return np.eye(qp.k)[qp.codes[example]] - np.eye(qp.k)[other]
-        C = np.zeros((len(ids), qp.k))
-        C[np.arange(len(ids)), 0 if qp.output is None else qp.output[ids]] = qp.sign[
-            ids
-        ]
-        return C
-
-    def of_f(self, ids: Array) -> Array:
-        """Rows of F for given flat indices."""
-        F = self.of_scores(ids)[:, : self.qp.n_intercepts]
-        return (
-            np.column_stack([F, np.full(len(ids), self.qp.level)])
-            if self.qp.level
-            else F
-        )
-
-    def flat(self, values: Array) -> Array:
-        """Values of all rows, from an array that broadcasts against alpha."""
-        values = np.broadcast_to(values, self.qp.shape)
-        return values if self.qp.codes is None else values.ravel()[self.ids]
-
-    def shaped(self, u: Array) -> Array:
-        """Values of all rows in the shape of alpha."""
-        if self.qp.codes is None:
-            return u[: len(self.ids)]
-        alpha = np.zeros(self.qp.shape)
-        alpha.flat[self.ids] = u
-        return alpha
-
-    def group(self) -> Array:
-        """The sign, or the pair of classes, of each row; numbered from 0."""
-        qp = self.qp
-        if qp.codes is None:
-            return (qp.sign > 0) * 1
-        return qp.codes[self.at] * qp.k + self.ids % qp.k
-
-    def balanced(self) -> Array:
-        """Alpha with sum 1 and ``F'alpha = 0``, proportional to the sample weights."""
-        qp, q = self.qp, np.ones(len(self.at))
-        if np.any(qp.ridge):
-            q = 1.0 / self.flat(qp.ridge)
-        elif qp.cap is not None:
-            q = self.flat(qp.cap[:, None])
-        elif qp.codes is None and np.isfinite(qp.upper).all():
-            q = qp.upper
-        if (
-            qp.intercept
-        ):  # equal sums of alpha for all pairs of classes, or for both signs
-            group = self.group()
-            q = q / np.bincount(group, q)[group]
-        return q / q.sum()
+def even_weights(qp: QuadraticProgram) -> Array:
+    """Weights of all rows, with sum 1 and ``F'alpha = 0``, proportional to the sample weights."""
+    rows, q = qp.rows, np.ones(len(qp.rows.ids))
+    if np.any(qp.ridge):
+        q = 1.0 / rows.flat(qp.ridge)
+    elif qp.cap is not None:
+        q = rows.flat(qp.cap[:, None])
+    elif np.isfinite(qp.upper).all():
+        q = rows.flat(qp.upper)
+    if qp.intercept:  # equal sums of alpha for all pairs of classes, or for both signs
+        q = q / np.bincount(rows.groups, q)[rows.groups]
+    return q / q.sum()
 
 
 class WrittenOut:
@@ -216,12 +145,12 @@ class WrittenOut:
         self.transposed = E.swapaxes(-1, -2)
 
     @classmethod
-    def of(cls, rows: Rows) -> WrittenOut:
+    def of(cls, qp: QuadraticProgram) -> WrittenOut:
         """System of a program; sign constraints are unit rows, after the others."""
-        qp, C = rows.qp, rows.of_scores(rows.ids)
+        rows, C = qp.rows, qp.rows.of_scores(qp.rows.ids)
         X = qp.design.rows(np.arange(qp.examples.n))
         X = (X.toarray() if qp.examples.sparse else X)[rows.at]
-        A, F = (C[:, :, None] * X[:, None, :]).reshape(len(C), -1), rows.of_f(rows.ids)
+        A, F = (C[:, :, None] * X[:, None, :]).reshape(len(C), -1), qp.of_f(rows.ids)
         if qp.signs is not None:
             # scaled by the features, so that their values are of the size of the examples'
             unit = np.abs(A).max(axis=0)
@@ -285,9 +214,8 @@ class Features(WrittenOut):
     x holds w and an intercept per score, except the last one's with several classes; then rho.
     """
 
-    def __init__(self, rows: Rows) -> None:
-        self.rows, self.qp = rows, rows.qp
-        qp, shape = rows.qp, (rows.qp.k, rows.qp.examples.d + 1)
+    def __init__(self, qp: QuadraticProgram) -> None:
+        self.qp, shape = qp, (qp.k, qp.examples.d + 1)
         kept = np.ones(shape, bool)
         kept[qp.n_intercepts :, -1] = False
         number = (np.cumsum(kept) - 1).reshape(shape)
@@ -300,10 +228,10 @@ class Features(WrittenOut):
         self.R[self.of_f], self.g[self.of_f] = 0.0, qp.g
 
     def values(self, x: Array) -> Array:
-        return self.rows.flat(self.qp.matvec(*self.point(x, self.qp)))
+        return self.qp.rows.flat(self.qp.matvec(*self.point(x, self.qp)))
 
     def adjoint(self, u: Array) -> Array:
-        alpha = self.rows.shaped(u)
+        alpha = self.qp.rows.shaped(u)
         return self.joined(self.qp.rmatvec(alpha), self.qp.balance(alpha))
 
     def joined(self, w: Array, f: Array) -> Array:
@@ -316,7 +244,7 @@ class Features(WrittenOut):
         return x[self.of_w], x[self.of_f]
 
     def moments(self, weights: Weights) -> Array:
-        shaped = self.rows.shaped
+        shaped = self.qp.rows.shaped
         return self.of_shaped(
             shaped(weights.own),
             None if weights.pull is None else shaped(weights.linked),
@@ -324,30 +252,8 @@ class Features(WrittenOut):
 
     def of_shaped(self, own: Array, linked: Array | None) -> Array:
         """``E'WE`` for weights in the shape of alpha."""
-        qp, k = self.qp, self.qp.k
-        second = qp.design.second_moments
-        if k == 1:
-            H = second(
-                own
-                if qp.example is None
-                else np.bincount(qp.example, own, qp.examples.n)
-            )
-        else:
-            members = [np.flatnonzero(qp.codes == c) for c in range(k)]
-            d1, n = qp.examples.d + 1, len(own)
-            blocks = np.zeros((k, d1, k, d1))
-            for a in range(k):
-                for b in range(a):
-                    v = np.zeros(n) if linked is None else linked[:, a] * linked[:, b]
-                    v[members[a]] += own[members[a], b]
-                    v[members[b]] += own[members[b], a]
-                    if v.any():
-                        M = second(v)
-                        blocks[a, :, a] += M
-                        blocks[b, :, b] += M
-                        blocks[a, :, b] -= M
-                        blocks[b, :, a] -= M
-            H = blocks.reshape(k * d1, k * d1)
+        qp = self.qp
+        H = qp.rows.moments(qp.design, own, linked)
         if len(self.kept) < len(H):
             most = len(self.kept)
             whole = self.kept[-1] < most
@@ -365,24 +271,26 @@ class ByRows:
     has two rows: ``at`` and ``sign`` are the example and the sign of each row.
     """
 
-    sign: Array
-    rows: Rows
-
-    def __init__(self, K: Array, F: Array, g: Array, at: Array | None = None) -> None:
-        self.K, self.F, self.g, self.at, self.n = K, F, g, at, F.shape[-2]
+    def __init__(
+        self,
+        K: Array,
+        F: Array,
+        g: Array,
+        at: Array | None = None,
+        sign: Array | float = 1.0,
+    ) -> None:
+        self.K, self.F, self.g = K, F, g
+        self.at, self.sign, self.n = at, sign, F.shape[-2]
         self.transposed = F.swapaxes(-1, -2)
 
     @classmethod
-    def of(cls, rows: Rows) -> ByRows:
+    def of(cls, qp: QuadraticProgram) -> ByRows:
         """System of a program without sign constraints."""
-        qp = rows.qp
-        if qp.example is None:
-            side = cls(qp.gram(rows.ids, rows.ids), rows.of_f(rows.ids), qp.g)
-        else:
-            few, at = np.unique(qp.example, return_inverse=True)
-            side = cls(qp.examples.gram(few, few), rows.of_f(rows.ids), qp.g, at)
-        side.sign, side.rows = qp.sign, rows
-        return side
+        rows, F = qp.rows, qp.of_f(qp.rows.ids)
+        if not isinstance(rows, IntervalEnds):
+            return cls(qp.gram(rows.ids, rows.ids), F, qp.g)
+        few, at = np.unique(rows.example, return_inverse=True)
+        return cls(qp.examples.gram(few, few), F, qp.g, at, rows.sign)
 
     def take(self, some: Array) -> ByRows:
         return ByRows(self.K[some], self.F[some], self.g)
@@ -418,7 +326,7 @@ class ByRows:
         return np.asarray(np.vecdot(c, self.image(c))[..., None])
 
     def point(self, x: Array, qp: QuadraticProgram) -> tuple[Array, Array]:
-        return qp.rmatvec(self.rows.shaped(x[: self.n])), x[self.n :]
+        return qp.rmatvec(qp.rows.shaped(x[: self.n])), x[self.n :]
 
     def factor(self, weights: Weights) -> Direction:
         n, both = self.n, weights
@@ -449,19 +357,15 @@ class ByRows:
         return direction
 
 
-def side_of(rows: Rows) -> WrittenOut | ByRows:
+def side_of(qp: QuadraticProgram) -> WrittenOut | ByRows:
     """The form with the smaller systems: by the features (dense E or products), or by the rows."""
-    qp, d = rows.qp, rows.qp.examples.d
+    d, rows = qp.examples.d, len(qp.rows.ids)
     if qp.signs is not None:
-        return WrittenOut.of(rows)
-    if d is None or qp.k * d > (qp.examples.n if qp.codes is None else len(rows.at)):
-        return ByRows.of(rows)
-    small = (
-        len(rows.at) * qp.k * d <= IN_CACHE
-        and qp.cap is None
-        and not qp.examples.sparse
-    )
-    return WrittenOut.of(rows) if small else Features(rows)
+        return WrittenOut.of(qp)
+    if d is None or qp.k * d > (rows if qp.several else qp.examples.n):
+        return ByRows.of(qp)
+    small = rows * qp.k * d <= IN_CACHE and qp.cap is None and not qp.examples.sparse
+    return WrittenOut.of(qp) if small else Features(qp)
 
 
 # For sparse and dense programs: limits of free rows for systems by the rows, and of unknowns for
@@ -479,8 +383,8 @@ class NewtonSystem:
     """
 
     def __init__(self, qp: QuadraticProgram) -> None:
-        self.qp, self.rows, self.begun = qp, Rows(qp), False
-        self.features = None if qp.examples.d is None else Features(self.rows)
+        self.qp, self.begun = qp, False
+        self.features = None if qp.examples.d is None else Features(qp)
         self.own, self.H = np.zeros(0), np.zeros(())
 
     def direction(
@@ -515,13 +419,13 @@ class NewtonSystem:
         self, free: Array, own: Array, linked: Array | None, s: Array, r: Array
     ) -> tuple[Array, Array]:
         qp = self.qp
-        M, F = qp.gram(free, free), self.rows.of_f(free)
+        M, F = qp.gram(free, free), qp.of_f(free)
         h = np.broadcast_to(s, qp.shape).ravel()[free]
         np.einsum("ii->i", M)[...] += h
         if linked is not None:  # a stiff term keeps sums at their caps
             example, full = free // qp.k, linked.ravel()[free] > 0.0
             M += (example[:, None] == example) * (1e6 * h * full)
-        values = qp.differences(qp.examples.scores(r)).ravel()[free]
+        values = qp.rows.values(qp.examples.scores(r)).ravel()[free]
         solved = Factor(M).columns(np.column_stack([values, F]))
         y, of_F = solved[:, 0], solved[:, 1:]
         df = -np.linalg.lstsq(F.T @ of_F, F.T @ y, rcond=None)[0]
@@ -552,7 +456,8 @@ class NewtonSystem:
 
         H = curvature_of_f(qp, own, linked)
         of_f = Factor(H + (1e-12 * H.trace() + 1e-300) * np.eye(n_free))
-        squares = 1.0 + self._squares(qp, own, linked).ravel()
+        V = qp.rows.squares(own, linked)
+        squares = 1.0 + np.ravel(sum(qp.design.each_rows(_squares, V)))
 
         def precondition(x: Array) -> Array:
             return np.append(x[: r.size] / squares, of_f(x[r.size :]))
@@ -564,21 +469,10 @@ class NewtonSystem:
         )[0]
         return x[: r.size].reshape(r.shape), x[r.size :]
 
-    def _squares(self, qp: QuadraticProgram, own: Array, linked: Array | None) -> Array:
-        """Diagonal of ``A'DA``, ignoring the mean of sparse examples."""
-        if qp.codes is None:
-            V = np.bincount(
-                np.arange(len(own)) if qp.example is None else qp.example, own
-            )[:, None]
-        else:
-            V = own + (qp.codes[:, None] == np.arange(qp.k)) * own.sum(axis=1)[:, None]
-            if linked is not None:
-                V = V + linked * (linked.sum(axis=1)[:, None] - linked)
 
-        def squares(X: Any, V: Array) -> Array:
-            return ((X * X if isinstance(X, np.ndarray) else X.multiply(X)).T @ V).T
-
-        return np.asarray(sum(qp.design.each_rows(squares, V)))
+def _squares(X: Any, V: Array) -> Array:
+    """``sum_i V_ij x_i^2`` for each feature, ignoring the mean of sparse examples."""
+    return ((X * X if isinstance(X, np.ndarray) else X.multiply(X)).T @ V).T
 
 
 def conjugate_gradients(
@@ -611,21 +505,8 @@ def conjugate_gradients(
 
 def curvature_of_f(qp: QuadraticProgram, own: Array, linked: Array | None) -> Array:
     """``F'DF``."""
-    k, few = qp.k, slice(0, qp.n_intercepts)
-    if qp.codes is None:
-        output = np.zeros(len(own), int) if qp.output is None else qp.output
-        H = np.diag(np.bincount(output, own, k))[few, few]
-    else:
-        T = (
-            csr_array(
-                (np.ones(len(own)), qp.codes, np.arange(len(own) + 1)), (len(own), k)
-            ).T
-            @ own
-        )
-        H = np.diag(T.sum(axis=0) + T.sum(axis=1)) - T - T.T
-        if linked is not None:
-            H += np.diag(linked.sum(axis=1) @ linked) - linked.T @ linked
-        H = H[few, few]
+    few = slice(0, qp.n_intercepts)
+    H = qp.rows.curvature(own, linked)[few, few]
     if qp.level:
         c = qp.level * qp.balance(own)
         H = np.block([[H, c[:-1, None]], [c]])

@@ -110,6 +110,5 @@ def in_both(name, X, y, m, p=2.0):
 def some_alpha(qp, rng):
     """Weights between 0 and 1."""
     alpha = rng.uniform(0.0, 1.0, qp.shape)
-    if qp.codes is not None:
-        alpha[np.arange(len(alpha)), qp.codes] = 0.0
+    qp.rows.fill(alpha, 0.0)
     return alpha
