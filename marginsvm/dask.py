@@ -20,13 +20,13 @@ from sklearn.utils.validation import check_is_fitted
 from marginsvm._threads import single_threaded_blas
 from marginsvm._typing import Array
 from marginsvm.estimators.fit_blocks import (
-    Layout,
     Seen,
     block_data,
     look,
     refuse_blocks,
 )
 from marginsvm.problem.matrix import Blocks, Matrix, as_matrix, stacked
+from marginsvm.problem.source import Digest, Layout
 
 try:
     import dask.array as da
@@ -271,7 +271,7 @@ class _Chunks(Blocks):
         sparse: bool,
     ) -> None:
         ends = np.cumsum(sizes)
-        super().__init__(lambda: (), (int(ends[-1]), width), dtype, sparse)
+        super().__init__(lambda whole: (), (int(ends[-1]), width), dtype, sparse)
         self._client, self._chunks, self._sizes = client, chunks, sizes
         self._places = [
             slice(int(e - n), int(e)) for e, n in zip(ends, sizes, strict=True)
@@ -340,9 +340,9 @@ def _ready(client: Any, checked: list[Any], layout: Layout, kept: Array) -> _Chu
     parts = [kept[i:j] for i, j in pairwise(np.searchsorted(kept, starts))]
     sizes = np.array([len(part) for part in parts])
     some = [
-        (block, None if len(part) == size else part - start)
-        for block, part, size, start in zip(
-            checked, parts, layout.sizes, starts, strict=False
+        (block, digest, None if len(part) == digest.shape[0] else part - start)
+        for block, part, digest, start in zip(
+            checked, parts, layout.digests, starts, strict=False
         )
         if len(part)
     ]
@@ -350,8 +350,18 @@ def _ready(client: Any, checked: list[Any], layout: Layout, kept: Array) -> _Chu
     return _Chunks(client, ready, sizes[sizes > 0], *layout[1:])
 
 
-def _chunk(checked: tuple[Any, Seen], kept: Array | None, dtype: np.dtype) -> Matrix:
-    """The examples of positive weight; aligned, as they may lie as they were in a message."""
+def _chunk(
+    checked: tuple[Any, Seen], digest: Digest, kept: Array | None, dtype: np.dtype
+) -> Matrix:
+    """The examples of positive weight; aligned, as they may lie as they were in a message.
+
+    Dask may have computed them again, if a worker was lost.
+    """
+    if checked[1].digest != digest:
+        raise ValueError(
+            f"block {checked[1].number} is not what it was when the fit began: it was computed "
+            "again, and holds other numbers. Every computation must give the same chunks"
+        )
     X = checked[0].astype(dtype, copy=False)
     X = X if kept is None else X[kept]
     return as_matrix(

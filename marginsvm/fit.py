@@ -305,12 +305,14 @@ class Algorithm(ABC):
         for candidate in self.candidates(problem, state):
             norm = problem.norm(candidate.vector)
             if not isfinite(norm):
+                problem.reread()
                 first, when = before.n_iter + 1, f"iteration {n_iter}"
                 if first < n_iter:
                     when = f"iterations {first} to {n_iter}"
+                also = "" if problem.in_memory else ". Or a pass read other numbers"
                 raise ValueError(
-                    f"{type(self).__name__} diverged in {when}: its vectors overflow "
-                    "float64; choose a smaller step size, if it has one, or scale X"
+                    f"{type(self).__name__} diverged in {when}: its vectors overflow float64; "
+                    f"choose a smaller step size, if it has one, or scale X{also}"
                 )
             if candidate.fallback:
                 found["fallback"] = candidate
@@ -328,6 +330,17 @@ class Algorithm(ABC):
     ) -> Confirmed | None:
         """Certified results of a fit; None: computed from its candidates."""
         return None
+
+    def points(
+        self, problem: KernelMatrixAdapter, progress: Progress
+    ) -> list[tuple[Array, Array, Array]]:
+        """Predictor, intercepts and alpha of each program so far, without a pass."""
+        best = progress.best if progress.lower > 0.0 else None
+        best = best or self.fallback(problem, progress)
+        offsets = np.zeros(1) if best.offsets is None else best.offsets
+        b = np.atleast_1d(problem.rows.score_offsets(offsets))
+        assert progress.proof is not None
+        return [(predictor_of(problem, best.vector), b, progress.proof.vector.coef)]
 
     def n_rounds(self, n_iter: int) -> int:
         """Number of iterations of the step that follows ``n_iter`` iterations."""
@@ -714,6 +727,22 @@ def confirm(
         problem, proofs.with_weights(qp, predictor, found.vector.coef)
     )
     return Confirmed(model, (proof,), problem.rows.unit, np.ones(1))
+
+
+def unproved(
+    algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress
+) -> Confirmed:
+    """The model so far by its floats, with bounds that claim nothing: no example is read."""
+    programs, rows, scales = programs_of(problem), problem.rows, np.ones(1)
+    points: Any = algorithm.points(problem, progress)
+    if isinstance(rows, OutputRows):
+        scales = proofs.scales_of(rows, programs)
+        of = proofs.of_outputs(rows, programs, points)
+    else:
+        of = ((qp, *point) for qp, point in zip(programs, points, strict=True))
+    found = tuple(proofs.unproved(*one, total=1.0 / len(programs)) for one in of)
+    model = Predictor(problem.zeros().image, found[0].alpha * rows.unit)
+    return Confirmed(model, found, rows.unit, scales)
 
 
 def _best_model(

@@ -426,8 +426,8 @@ class Dual:
         """
         numbers = self.numbers
         gain = self.gain - widened * self.mass * (1 + numbers.gamma(PAIRS))
-        if not gain > 0:
-            return 0 * gain
+        if not gain > 0:  # also if ``widened`` is infinite
+            return 0 * self.gain
         square = (self.length * self.length + self.ridge) * (1 + numbers.gamma(4))
         s = self._multiple(gain, square)
         if not s < inf:

@@ -220,6 +220,11 @@ class _Check:
         if not found <= self.rtol:
             self.reasons.append(text)
 
+    def is_void(self, claimed: Any) -> bool:
+        """Whether this is the upper bound of a fit that ended before any was proved."""
+        stopped = _is_one_of(self.claim.status, ("interrupted",))
+        return stopped and isinstance(claimed, float) and claimed == inf
+
     def result(self, wrong: list[str]) -> CertificateCheck:
         if self.claim.reading != self.reading:
             self.reasons.append(
@@ -340,11 +345,12 @@ class _OfMargins(_Check):
             lambda claimed: (claimed - positive) / scale,
             f"the predictor's margin is {margin!r}, not {claim.lower!r}",
         )
-        self.refuse(
-            claim.upper,
-            lambda claimed: (upper - claimed) / scale,
-            f"the weights prove {margin_bound!r}, not {claim.upper!r}",
-        )
+        if not self.is_void(claim.upper):
+            self.refuse(
+                claim.upper,
+                lambda claimed: (upper - claimed) / scale,
+                f"the weights prove {margin_bound!r}, not {claim.upper!r}",
+            )
         mass = (
             -1.0
             if self.table is None
@@ -399,12 +405,13 @@ class _OfNorms(_Check):
         proved = infeasible and not found.spec.is_soft and self.refuted()
         wide = not found.spec.is_soft and _is_number(claim.violation)
         widening = claim.violation if wide else 0.0
-        self.refuse(
-            claim.upper, lambda x: float((norm - x) / abs(x or 1)), "norm does not hold"
+        above = (
+            (claim.upper, lambda x: float((norm - x) / abs(x or 1)), "norm"),
+            (claim.violation, lambda x: (violation - x) / size, "violation"),
         )
-        self.refuse(
-            claim.violation, lambda x: (violation - x) / size, "violation does not hold"
-        )
+        for claimed, excess, name in above:
+            if not self.is_void(claimed):
+                self.refuse(claimed, excess, f"{name} does not hold")
         if not infeasible:
             self.refuse(
                 claim.lower, lambda x: self.short(x, 0), "norm_bound does not hold"
@@ -466,11 +473,12 @@ class _OfNorms(_Check):
         )
         for o, dual in enumerate(self.duals):
             objective, least = objectives[o] / square, dual.objective() / square
-            self.refuse(
-                reached[o],
-                lambda x, P=objective: float(P - x) / (4.0 * abs(float(x or 1))),
-                f"objective_ is {reached[o]!r}, but that of the predictor is larger",
-            )
+            if not self.is_void(reached[o]):
+                self.refuse(
+                    reached[o],
+                    lambda x, P=objective: float(P - x) / (4.0 * abs(float(x or 1))),
+                    f"objective_ is {reached[o]!r}, but that of the predictor is larger",
+                )
             if bounds[o] == inf:
                 if found.spec.is_soft or not self.refuted([o]):
                     self.reasons.append(

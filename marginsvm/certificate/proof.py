@@ -38,7 +38,7 @@ from marginsvm.certificate.exact import refuting_weights
 from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.problem.kernels import distinct, keys_of
 from marginsvm.problem.quadratic_program import QuadraticProgram
-from marginsvm.problem.rows import output_rows
+from marginsvm.problem.rows import OutputRows, output_rows
 
 FLOATS = Floats()
 # Fraction of nu's upper bounds that alpha may reach, a reserve for the rounding of sums.
@@ -215,6 +215,26 @@ def restated(
     w, b = qp.examples.stated(coef, intercept, origin)
     f = np.concatenate([b, width])
     return Predictor(coef, intercept, w, f, primal(qp, w, f, FLOATS, known), multiple)
+
+
+def unproved(
+    qp: QuadraticProgram,
+    w: Array,
+    b: Array,
+    alpha: Array,
+    width: Any = (),
+    origin: Array | float = 0.0,
+    total: float = 1.0,
+) -> Proof:
+    """A predictor and alpha as they are, with values that claim nothing, without a pass."""
+    coef, shift = qp.examples.published(qp.project(w))
+    intercept = b + origin - shift
+    w, b = qp.examples.stated(coef, intercept, origin)
+    nothing = Primal(inf, 0.0, inf, inf, -inf)
+    f = np.concatenate([b, width])
+    predictor = Predictor(coef, intercept, w, f, nothing)
+    alpha = published_weights(qp, alpha, total)
+    return Proof(qp, predictor, alpha, Dual(0.0, inf, 0.0, 1.0, inf, FLOATS))
 
 
 def published_weights(qp: QuadraticProgram, alpha: Array, total: float = 1.0) -> Array:
@@ -500,7 +520,31 @@ def prove_intervals(
     model: Any,
 ) -> Confirmed:
     """Publish predictors and alpha, (w, f, alpha), for intervals, and bound both values."""
-    rows, k, found = output_rows(problem.rows), len(programs), []
+    rows, k = output_rows(problem.rows), len(programs)
+    found = tuple(
+        with_weights(qp, published(qp, w, b, width, origin), alpha, 1.0 / k)
+        for qp, w, b, alpha, width, origin in of_outputs(rows, programs, points)
+    )
+    confirmed = Confirmed(model, found, 1.0, scales_of(rows, programs))
+    if programs[0].hard and confirmed.error(rows.farthest) > UNFIT:
+        tried = tuple(_refuted(proof, 1.0 / k) for proof in found)
+        confirmed = replace(confirmed, proofs=tried)
+    return confirmed
+
+
+def scales_of(rows: OutputRows, programs: list[QuadraticProgram]) -> Array:
+    """Units of the outputs that programs stand for, relative to the largest."""
+    known = rows.scales
+    return np.ones(len(programs)) if known is None else np.atleast_1d(known)
+
+
+def of_outputs(
+    rows: OutputRows,
+    programs: list[QuadraticProgram],
+    points: Iterable[tuple[Array, Array, Array]],
+) -> Iterator[tuple[QuadraticProgram, Array, Array, Array, Array, Array]]:
+    """Program, w, intercepts, alpha, width and origin of each output, from (w, f, alpha)."""
+    k = len(programs)
     origin = np.broadcast_to(rows.origin if rows.balanced else 0.0, k * programs[0].k)
     middle = np.broadcast_to(rows.middle, k * programs[0].k)
     for o, (qp, (w, f, alpha)) in enumerate(zip(programs, points, strict=True)):
@@ -510,14 +554,7 @@ def prove_intervals(
             b, width = np.zeros(len(w)), f
         if rows.farthest == 0.0:  # all targets are in the tube with w = 0
             w, b, width = 0.0 * w, middle[some], 0.0 * width
-        predictor = published(qp, w, b, width, origin[some])
-        found.append(with_weights(qp, predictor, alpha, 1.0 / k))
-    scales = np.ones(k) if rows.scales is None else np.atleast_1d(rows.scales)
-    confirmed = Confirmed(model, tuple(found), 1.0, scales)
-    if programs[0].hard and confirmed.error(rows.farthest) > UNFIT:
-        tried = tuple(_refuted(proof, 1.0 / k) for proof in found)
-        confirmed = replace(confirmed, proofs=tried)
-    return confirmed
+        yield qp, w, b, alpha, width, origin[some]
 
 
 def _refuted(proof: Proof, total: float) -> Proof:

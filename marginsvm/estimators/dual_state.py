@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache, lru_cache, partial
 from types import SimpleNamespace
@@ -19,9 +20,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import validate_parameter_constraints
 
 from marginsvm._threads import interrupts_wait, single_threaded_blas
-from marginsvm._typing import Array
 from marginsvm._warnings import warn
 from marginsvm.certificate.certificate import StatesMargin, relative_gap
+from marginsvm.certificate.proof import Confirmed
 from marginsvm.estimators.fit_blocks import FitsBlocks, blocks_of_map, source_data
 from marginsvm.estimators.inputs import HOST, rows_in_part
 from marginsvm.estimators.parameters import (
@@ -44,6 +45,7 @@ from marginsvm.fit import (
     confirm,
     looks,
     play,
+    unproved,
 )
 from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.problem.quadratic_program import ProblemSpec
@@ -129,8 +131,9 @@ class DualState(CallbackSupportMixin):
             # computing a kernel matrix may use all of BLAS's threads
             problem = training.problem(algorithm.requires)
             with single_threaded_blas():
-                last = resume = self._resume(algorithm, problem, training.classes)
+                last = resume = self._resume(algorithm, problem, training)
                 played = resume.n_iter if resume else 0
+                certified = resume.confirmed if resume else None
                 context = self._init_callback_context(
                     max_subtasks=self._looks(algorithm, stopping, played)
                 )
@@ -143,9 +146,10 @@ class DualState(CallbackSupportMixin):
 
                 def follow(progress: Progress) -> bool:
                     """Record what was found; returning True stops the fit."""
-                    nonlocal last, played
+                    nonlocal last, played, certified
                     n, before = progress.n_iter, played
                     last, played = progress, n
+                    certified = progress.confirmed or certified
                     # after rounds 1, 2, 4, 8 and so on, and after every thousandth
                     due = (
                         n.bit_length() > before.bit_length()
@@ -174,12 +178,11 @@ class DualState(CallbackSupportMixin):
 
                 try:
                     outcome = self._run(algorithm, problem, stopping, follow, resume)
-                except (
-                    KeyboardInterrupt,
-                    OSError,
-                ):  # or a failed read: keep what was found
+                except BaseException:
                     if last is not None and last.n_iter:
-                        publish(self, results(last, "interrupted"))
+                        with suppress(Exception):  # none in place of this one
+                            found = self._found(algorithm, problem, last, certified)
+                            publish(self, results(found, "interrupted"))
                     raise
                 publish(self, results(outcome.progress, outcome.status))
                 context.call_on_fit_task_end(estimator=self, X=X, y=y)
@@ -196,16 +199,41 @@ class DualState(CallbackSupportMixin):
         training = training_data(self, X, y, sample_weight)
         return self._fit(training, X, y, warns=False)
 
+    @staticmethod
+    def _found(
+        algorithm: Algorithm,
+        problem: KernelMatrixAdapter,
+        last: Progress,
+        certified: Confirmed | None,
+    ) -> Progress:
+        """Progress after an error, with the model to be published.
+
+        Examples that are not in memory are not read again: the model is the last one that was
+        certified on the way or, without one, that of the last iteration, with no bounds.
+        """
+        found = None
+        if problem.in_memory:
+            with suppress(Exception):
+                found = confirm(algorithm, problem, last)
+        found = found or certified or unproved(algorithm, problem, last)
+        return replace(last, confirmed=found)
+
     def _resume(
-        self, algorithm: Algorithm, problem: KernelMatrixAdapter, classes: Array | None
+        self, algorithm: Algorithm, problem: KernelMatrixAdapter, training: TrainingData
     ) -> Progress | None:
         """Progress of the previous fit; None (a cold start): there is none, or of other rows."""
         last: Progress | None = getattr(self, "_progress", None)
         if not self.warm_start or last is None:
             return None
-        assert last.proof is not None
+        classes, width = training.classes, getattr(self, "n_features_in_", None)
         same = classes is None or np.array_equal(classes, self.classes_)
-        same = same and last.proof.vector.has_shape_of(problem.zeros())
+        same = same and training.n_given == self.certificate_.weights.shape[0]
+        same = same and training.features.get("n_features_in_") == width
+        if same and last.proof is None:  # after an error in a pass over blocks
+            best, proof = algorithm.candidates(problem, last.state)
+            last = replace(last, best=best, proof=proof)
+        known = last.proof
+        same = same and known is not None and known.vector.has_shape_of(problem.zeros())
         is_same = same and last.is_of(problem)
         if is_same and last.agrees_with(problem):
             last = last.copy()
@@ -232,7 +260,8 @@ class DualState(CallbackSupportMixin):
             ):  # which may be text
                 found[name] = place.put(value)
         resumable = self.warm_start or status in ("interrupted", "stopped")
-        if resumable and progress.proof is None:
+        again = status != "interrupted" or fitted.problem.in_memory
+        if resumable and progress.proof is None and again:
             best, proof = fitted.algorithm.candidates(fitted.problem, progress.state)
             progress = replace(progress, best=best, proof=proof)
         last = (progress.begun or progress).copy() if resumable else None

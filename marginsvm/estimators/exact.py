@@ -7,7 +7,7 @@ divide these by ``sqrt(2)``, so that alpha of the program is ``2 alpha`` there.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import copysign, sqrt
 from typing import Any, NamedTuple
 
@@ -67,11 +67,11 @@ WORDS = (
 
 
 class Point(NamedTuple):
-    """A predictor and alpha of a program; None: there is none yet."""
+    """A predictor and alpha of a program; zeros: there is none yet."""
 
-    w: Any = None
-    f: Any = None
-    alpha: Any = None
+    w: Array
+    f: Array
+    alpha: Array
 
 
 State = tuple[Point, ...]  # one for each program
@@ -116,7 +116,11 @@ class Exact(Algorithm):
         """No point yet."""
         if flaw := problem.flaw():
             raise ValueError(flaw)
-        return tuple(Point() for _ in programs_of(problem))
+        points = []
+        for qp in programs_of(problem):
+            w = np.zeros((qp.k, qp.examples.width))
+            points.append(Point(w, np.zeros(qp.n_free), np.zeros(qp.shape)))
+        return tuple(points)
 
     def continued(self, problem: KernelMatrixAdapter, before: Progress) -> State | None:
         """A warm start from another C, in units of another radius."""
@@ -125,7 +129,9 @@ class Exact(Algorithm):
         ):
             return None
         (point,) = before.state
-        return (Point(alpha=point.alpha * (problem.radius / before.radius) ** 2),)
+        return (
+            point._replace(alpha=point.alpha * (problem.radius / before.radius) ** 2),
+        )
 
     def step(self, problem: KernelMatrixAdapter, state: State) -> State:
         """All iterations."""
@@ -147,6 +153,17 @@ class Exact(Algorithm):
         vector = problem.combine(u.reshape(problem.rows.shape), precise=True)
         found = Candidate(vector, vector.mass)
         return found, found
+
+    def points(
+        self, problem: KernelMatrixAdapter, progress: Progress
+    ) -> list[tuple[Array, Array, Array]]:
+        """The points."""
+        found = []
+        for qp, (w, f, alpha) in zip(programs_of(problem), progress.state, strict=True):
+            if qp.by_margins and not alpha.any():
+                alpha = qp.feasible(np.ones(qp.shape))
+            found.append((w, intercepts(qp, f) if qp.by_margins else f, alpha))
+        return found
 
     def confirmed(self, problem: KernelMatrixAdapter, progress: Progress) -> Confirmed:
         """Prove bounds from the points."""
@@ -276,9 +293,11 @@ def play_exactly(
     points, values = list(progress.state), [(np.inf, 0.0)] * len(programs)
     for part, qp in enumerate(programs):
         refuse_what_cannot_fit(qp)
-        now = Solution(qp, algorithm.tol_of(qp, stopping.tol), stopping.max_iter - done)
+        tol, most = algorithm.tol_of(qp, stopping.tol), stopping.max_iter - done
+        now = Solution(replace(qp, examples=qp.examples.sampled), tol, most)
         left, next_proof, equal, tried = 2, 0, None, False
-        for _ in solve(now, points[part].alpha):
+        start = points[part].alpha
+        for _ in solve(now, start if start.any() else None):
             if (
                 on_round is not None
             ):  # only a caller that follows can keep what was found

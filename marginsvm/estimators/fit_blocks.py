@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,7 +18,6 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from marginsvm._rounding import check_exact
 from marginsvm._typing import Array
 from marginsvm.estimators.inputs import (
     check_kernel_params,
@@ -27,8 +26,9 @@ from marginsvm.estimators.inputs import (
     validated,
 )
 from marginsvm.estimators.training_data import TrainingData
-from marginsvm.problem.matrix import Blocks
+from marginsvm.problem.matrix import FLOAT64, Blocks
 from marginsvm.problem.quadratic_program import ProblemSpec
+from marginsvm.problem.source import Digest, Layout, Source, unpacked
 
 if TYPE_CHECKING:
     from marginsvm.sources import ArrayBlocks
@@ -88,9 +88,9 @@ def source_data(estimator: Any, source: Any) -> TrainingData:
     """Validate a source of blocks by one pass over it, before a fit begins."""
     refuse_blocks(estimator)
     name, targets = type(estimator).__name__, isinstance(estimator, RegressorMixin)
-    blocks = enumerate(_fresh(source))
-    seen = (look(name, number, block, targets=targets)[1] for number, block in blocks)
-    return block_data(estimator, seen, partial(_read_again, source))
+    read = Source(source)
+    seen = read.first(lambda *block: look(name, *block, targets=targets)[1])
+    return block_data(estimator, seen, read.again)
 
 
 def refuse_blocks(estimator: Any) -> None:
@@ -113,6 +113,7 @@ class Seen(NamedTuple):
     """Results of the first pass for a block."""
 
     number: int
+    digest: Digest
     y: Array
     weight: Array | None
     dtype: np.dtype
@@ -120,22 +121,13 @@ class Seen(NamedTuple):
     alike: dict[str, Any]  # equal for all blocks
 
 
-class Layout(NamedTuple):
-    """All blocks together: their sizes, empty ones included, and their matrices."""
-
-    sizes: list[int]
-    width: int
-    dtype: np.dtype
-    sparse: bool
-
-
 def block_data(
     estimator: Any, seen: Iterable[Seen], matrix: Callable[[Layout, Array], Blocks]
 ) -> TrainingData:
     """Training data from the first pass; ``matrix(layout, kept)`` gives the examples."""
-    spec, sizes, some = ProblemSpec.of(estimator), list[int](), list[Seen]()
+    spec, digests, some = ProblemSpec.of(estimator), list[Digest](), list[Seen]()
     for block in seen:
-        sizes.append(len(block.y))
+        digests.append(block.digest)
         some += [block] if len(block.y) else []
         for what, mine in block.alike.items():
             if mine != some[0].alike[what]:
@@ -153,7 +145,7 @@ def block_data(
     weight = np.concatenate(weights) if weights else None
     dtype = np.result_type(*(block.dtype for block in some))
     sparse = first.alike["kind of matrix"] == "sparse"
-    layout = Layout(sizes, first.features["n_features_in_"], dtype, sparse)
+    layout = Layout(digests, first.features["n_features_in_"], dtype, sparse)
     examples, features = partial(matrix, layout), first.features
     return TrainingData.of(
         estimator, spec, examples, len(y), y, weight, features=features
@@ -165,10 +157,10 @@ def look(
 ) -> tuple[Any, Seen]:
     """Check a single block for an estimator of this name; return its matrix and the findings."""
     try:
-        X, y, weight = _unpacked(block)
+        X, y, weight = unpacked(block)
         refuse_foreign(name, X)
         if X.shape[0] == 0:
-            return X, Seen(number, np.empty(0), None, np.dtype(float), {}, {})
+            return X, Seen(number, Digest.of(X), np.empty(0), None, FLOAT64, {}, {})
         named = type(
             name, (BaseEstimator,), {}
         )()  # in place of the estimator, which is not sent
@@ -196,60 +188,4 @@ def look(
         "type of labels": "text" if y.dtype.kind in "OUS" else "numbers",
         "sample weight": "absent" if weight is None else "given",
     }
-    return X, Seen(number, y, weight, X.dtype, features, alike)
-
-
-def _read_again(source: Any, layout: Layout, kept: Array) -> Blocks:
-    """The examples of positive weight; each pass iterates over the source again."""
-    sizes, n = layout.sizes, sum(layout.sizes)
-
-    def parts() -> Iterator[Any]:
-        end, number = 0, -1
-        for number, block in enumerate(_fresh(source)):
-            X = _unpacked(block)[0]
-            if number >= len(sizes) or X.shape[0] != sizes[number]:
-                break
-            if not sizes[number]:
-                continue
-            start, end = end, end + sizes[number]
-            check_exact(X)
-            X = check_array(
-                X, accept_sparse="csr", dtype=layout.dtype, ensure_all_finite=False
-            )
-            if len(kept) < n:
-                X = X[kept[(kept >= start) & (kept < end)] - start]
-            yield X
-        if end != n:
-            raise ValueError(
-                f"the source changed between two passes: from block {max(number, 0)} on, it does "
-                "not yield as many examples as at first; every iteration must give the same blocks"
-            )
-
-    return Blocks(parts, (len(kept), layout.width), layout.dtype, layout.sparse)
-
-
-def _fresh(source: Any) -> Iterator[Any]:
-    """Begin a new iteration over the source."""
-    try:
-        iterator = iter(source)
-    except TypeError:
-        raise TypeError(
-            "a source must be iterable, yielding blocks (X, y) or (X, y, sample_weight), but got "
-            f"{type(source).__name__}"
-        ) from None
-    if iterator is source:
-        raise TypeError(
-            f"a source is read several times, but this {type(source).__name__} can be read only "
-            "once; pass a list of blocks, or an object whose __iter__ begins anew"
-        )
-    return iterator
-
-
-def _unpacked(block: Any) -> tuple[Any, Any, Any]:
-    if not isinstance(block, tuple) or len(block) not in (2, 3):
-        raise ValueError(
-            f"a block must be a tuple (X, y) or (X, y, sample_weight), but got "
-            f"{type(block).__name__}"
-        )
-    X, y, weight = (*block, None)[:3]
-    return X if hasattr(X, "shape") else np.asarray(X), y, weight
+    return X, Seen(number, Digest.of(X), y, weight, X.dtype, features, alike)

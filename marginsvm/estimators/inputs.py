@@ -26,7 +26,7 @@ from sklearn.utils.validation import (
 
 from marginsvm._rounding import check_exact
 from marginsvm._typing import Array
-from marginsvm.problem.matrix import is_foreign, on_host
+from marginsvm.problem.matrix import check_format, is_foreign, on_host
 from marginsvm.problem.quadratic_program import ProblemSpec
 from marginsvm.problem.rows import Intervals
 
@@ -224,6 +224,7 @@ def validated(
     # scikit-learn sets attributes of a copy: the estimator is unchanged until a fit is done
     copy = object.__new__(type(estimator))
     vars(copy).update(vars(estimator))
+    check_format(X)
     check_exact(X)
     if how.get("y_numeric"):
         check_exact(y, "y")

@@ -390,6 +390,16 @@ class KernelMatrixAdapter(ABC):
             self.ridge = np.broadcast_to(self.rows.per_example(ridge), self.rows.shape)
 
     @property
+    def in_memory(self) -> bool:
+        """Whether the examples, or their kernel values, are in memory."""
+        return self.design is None or self.design.X.in_memory
+
+    def reread(self) -> None:
+        """Raise an error if examples elsewhere are not those of the first pass any more."""
+        if not self.in_memory:
+            self.examples.X.each(len)
+
+    @property
     def lengths(self) -> Array:
         """Squared norms of the examples."""
         return self._squared / self.radius**2
@@ -711,7 +721,7 @@ class LinearAdapter(KernelMatrixAdapter):
         self, w: Predictor, mu: float = 1.0, response: Response = softmax
     ) -> BestResponse:
         rows, design, passes = self.rows, self.design, self.work.passes
-        near, once = design.near, not design.X.in_memory
+        near, once = design.near.sampled, not design.X.in_memory
         if isinstance(near, Dense) and near.size >= LARGE and reads_once(near, rows):
             near, once = near.in_parts(), True
         once &= rows.n_offsets**2 * design.d <= LARGEST_SUMS

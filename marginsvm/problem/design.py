@@ -158,6 +158,14 @@ class Design(FloatExamples):
             vars(other).pop(name, None)
         return other
 
+    @property
+    def sampled(self) -> Self:
+        if self.X.in_memory:
+            return self
+        other = copy(self)
+        other.X, other.near = self.X.sampled, self.near.sampled
+        return other
+
     def take(self, index: Array) -> Self:
         """The design of some of the examples."""
         other = self.in_units(self.radius)
@@ -230,22 +238,23 @@ class Design(FloatExamples):
     def scores(self, w: Array, *, precise: bool = True) -> Array:
         """Products of w, of shape (k, d), with all examples, of shape (n, k), in float64.
 
-        Without ``precise``, they are computed in the precision of the examples.
+        Without ``precise``, they are computed in the precision of the examples, and only some
+        bytes of blocks are compared.
         """
         (coef, shift), chain = self.for_products(w, precise), LONG * precise
-        F = self.near.each(
-            lambda X: np.subtract(X.times(coef, chain), shift, dtype=FLOAT64)
-        )
+        near = self.near if precise else self.near.sampled
+        F = near.each(lambda X: np.subtract(X.times(coef, chain), shift, dtype=FLOAT64))
         return F[0] if len(F) == 1 else np.concatenate(F)
 
     def combine(self, V: Array, *, precise: bool = True) -> Array:
         """``V' A``, of shape (k, d), in float64; examples with coefficient 0 are not read.
 
-        Without ``precise``, it is computed in the precision of the examples.
+        Without ``precise``, as in ``scores``.
         """
+        near = self.near if precise else self.near.sampled
         if 20 * np.count_nonzero(V) < V.size:
             few = support_of(V)
-            w = self.near[few].adjoint(V[few].astype(FLOAT64, copy=False), CHAIN)
+            w = near[few].adjoint(V[few].astype(FLOAT64, copy=False), CHAIN)
         else:
             W, chain = V, CHAIN
             if (
@@ -253,7 +262,7 @@ class Design(FloatExamples):
             ):  # negligible coefficients may be subnormal, five times as slow
                 W, chain, size = V.astype(self.near.dtype), 0, np.abs(V)
                 W[size < np.finfo(W.dtype).eps ** 2 * size.max()] = 0.0
-            w = summed(self.near.each(lambda block, V: block.adjoint(V, chain), W))
+            w = summed(near.each(lambda block, V: block.adjoint(V, chain), W))
         return self.completed(w.astype(FLOAT64, copy=False), V.sum(axis=0))
 
     def combine_extended(self, V: Array) -> tuple[Array, Array] | None:

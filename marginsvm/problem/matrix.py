@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from sklearn.utils._array_api import _convert_to_numpy, array_api_compat
 
 from marginsvm._rounding import LpNorm, product
-from marginsvm._threads import ordered_map
+from marginsvm._threads import cached_property, ordered_map
 from marginsvm._typing import Array
 
 T = TypeVar("T")
@@ -100,6 +100,11 @@ class Matrix(ABC):
 
     def __len__(self) -> int:
         return self.shape[0]
+
+    @property
+    def sampled(self) -> Self:
+        """The same examples, for iterations: of blocks, not all bytes are compared each time."""
+        return self
 
     def __getitem__(self, index: Any) -> Self:
         """Some examples, by a slice (a view where that is possible) or by their indices."""
@@ -431,7 +436,8 @@ class Blocks(Matrix):
     Parameters
     ----------
     read : callable
-        ``read()`` gives a new iterator over matrices.
+        ``read(whole)`` gives a new iterator over matrices, of which all bytes are compared with
+        those of the first pass, or only some.
     shape, dtype, sparse
         Of all blocks together.
     changed : callable
@@ -442,7 +448,8 @@ class Blocks(Matrix):
     >>> import numpy as np
     >>> from marginsvm.problem.matrix import Blocks
     >>> X = np.arange(6.0).reshape(3, 2)
-    >>> blocks = Blocks(lambda: iter([X[:2], X[2:]]), X.shape, X.dtype, sparse=False)
+    >>> read = lambda whole: iter([X[:2], X[2:]])
+    >>> blocks = Blocks(read, X.shape, X.dtype, sparse=False)
     >>> blocks.each(lambda block: float(block.array.sum()))
     [6.0, 9.0]
     >>> blocks[np.array([2, 0])].array
@@ -451,10 +458,11 @@ class Blocks(Matrix):
     """
 
     in_memory = False
+    _whole = True
 
     def __init__(
         self,
-        read: Callable[[], Iterable[Any]],
+        read: Callable[[bool], Iterable[Any]],
         shape: tuple[int, int],
         dtype: Any,
         sparse: bool,
@@ -464,9 +472,19 @@ class Blocks(Matrix):
         self.shape, self.dtype, self.sparse = shape, np.dtype(dtype), sparse
         self._held: tuple[Array, Any] = (np.empty(0, int), None)
 
+    @property
+    def sampled(self) -> Self:
+        return self._sampled if self._whole else self
+
+    @cached_property
+    def _sampled(self) -> Self:
+        other = copy(self)
+        other._whole = False
+        return other
+
     def _blocks(self) -> Iterator[tuple[slice, Any]]:
         start = 0
-        for array in ahead(self._read()):
+        for array in ahead(self._read(self._whole)):
             X = as_matrix(array)
             place = slice(start, start + len(X))
             if len(X):
@@ -513,7 +531,9 @@ class Blocks(Matrix):
     def _with(self, change: Callable[[slice, Any], Any], width: int) -> Any:
         before, shape = self._changed, (len(self), width)
         changed = lambda place, X: change(place, before(place, X))  # noqa: E731
-        return Blocks(self._read, shape, self.dtype, self.sparse, changed)
+        other = Blocks(self._read, shape, self.dtype, self.sparse, changed)
+        other._whole = self._whole
+        return other
 
     def about(self, mean: Array) -> Any:
         return self._with(lambda place, X: X.about(mean), self.shape[1])
@@ -576,6 +596,17 @@ def canonical(X: Any) -> Any:
         parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
         X = type(X)(parts, shape=X.shape)
     return X
+
+
+def check_format(X: Any) -> None:
+    """Refuse sparse arrays whose indices lie outside: products would write anywhere."""
+    check = getattr(X, "check_format", None)
+    if check is None:
+        return
+    try:
+        check(full_check=True)
+    except ValueError as error:
+        raise ValueError(f"X is no valid {X.format.upper()} matrix: {error}") from error
 
 
 def support_of(V: Array) -> Array:

@@ -1,0 +1,190 @@
+"""Data that live elsewhere: a source of blocks, which every pass reads again, under one contract.
+
+A certificate is of one data set: that of the first pass. What is certified depends on that pass and
+on those that prove bounds. In these, all bytes of a block are compared with those of the first
+pass, by checksums that see their order, before any product uses the block. The passes in between
+only decide how soon a fit ends. They compare a sixteenth of each block, another one each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple, NoReturn, TypeVar
+from zlib import crc32
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import check_array
+
+from marginsvm._rounding import check_exact
+from marginsvm._typing import Array
+from marginsvm.problem.matrix import FLOAT32, FLOAT64, Blocks, check_format
+
+T = TypeVar("T")
+
+PARTS = 16  # of a block that have a checksum each
+
+
+class Digest(NamedTuple):
+    """What identifies the examples of a block: shape, type, and checksums of its parts."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    sums: tuple[int, ...]
+
+    @classmethod
+    def of(cls, X: Any) -> Digest:
+        """The digest of an array or a CSR matrix."""
+        sums = tuple(checksum(X, part) for part in range(PARTS))
+        return cls(X.shape, X.dtype, sums)
+
+    def fault(self, X: Any, parts: Iterator[int] | range) -> str:
+        """The difference of examples read again, in words; empty if there is none."""
+        if len_of(X) == self.shape[0] == 0:
+            return ""
+        if X.shape != self.shape:
+            return f"its shape is {X.shape}, but was {self.shape}"
+        if X.dtype != self.dtype:
+            return f"its type is {X.dtype}, but was {self.dtype}"
+        same = all(checksum(X, part) == self.sums[part] for part in parts)
+        return "" if same else "it holds other numbers"
+
+
+def checksum(X: Any, part: int) -> int:
+    """Checksum of the bytes of one of the parts of the rows."""
+    start, end = len_of(X) * part // PARTS, len_of(X) * (part + 1) // PARTS
+    if not sp.issparse(X):
+        parts = [X[start:end]]
+    else:
+        places = X.indptr[start : end + 1]
+        some = slice(places[0], places[-1])
+        parts = [places, X.indices[some], X.data[some]]
+    found = 0
+    for array in parts:
+        found = crc32(np.ascontiguousarray(array).data, found)
+    return found
+
+
+def len_of(X: Any) -> int:
+    """Number of examples."""
+    return int(X.shape[0])
+
+
+class Layout(NamedTuple):
+    """All blocks together: empty ones included, their digests, and the kind of their matrices."""
+
+    digests: list[Digest]
+    width: int
+    dtype: np.dtype
+    sparse: bool
+
+    @property
+    def sizes(self) -> list[int]:
+        """Numbers of examples."""
+        return [digest.shape[0] for digest in self.digests]
+
+
+class Source:
+    """A source of blocks ``(X, y)`` or ``(X, y, sample_weight)``, with a count of its passes.
+
+    Parameters
+    ----------
+    given : iterable
+        Each iteration begins anew. If its iterator is a generator, errors of a block are raised
+        there, where the block was yielded: it may add the name of the file.
+    """
+
+    def __init__(self, given: Any) -> None:
+        self.given, self.passes = given, 0
+
+    def first(self, look: Callable[[int, Any], T]) -> Iterator[T]:
+        """``look(number, block)`` of each block in a pass."""
+        blocks = self._begin()
+        for number, block in enumerate(blocks):
+            try:
+                found = look(number, block)
+            except (ValueError, TypeError) as error:
+                refuse(blocks, error)
+            yield found
+
+    def again(self, layout: Layout, kept: Array) -> Blocks:
+        """The examples with these indices, as blocks that each pass reads again."""
+        shape = len(kept), layout.width
+        read = partial(self._read, layout, kept)
+        return Blocks(read, shape, layout.dtype, layout.sparse)
+
+    def _begin(self) -> Iterator[Any]:
+        self.passes += 1
+        try:
+            blocks = iter(self.given)
+        except TypeError:
+            raise TypeError(
+                "a source must be iterable, yielding blocks (X, y) or (X, y, sample_weight), but "
+                f"got {type(self.given).__name__}"
+            ) from None
+        if blocks is self.given:
+            raise TypeError(
+                f"a source is read several times, but this {type(self.given).__name__} can be read "
+                "only once; pass a list of blocks, or an object whose __iter__ begins anew"
+            )
+        return blocks
+
+    def _read(self, layout: Layout, kept: Array, whole: bool) -> Iterator[Any]:
+        """The examples of each block that are kept; ``whole``: all bytes are compared."""
+        blocks, end, number = self._begin(), 0, -1
+        for number, block in enumerate(blocks):
+            try:
+                if number == len(layout.digests):
+                    raise ValueError("there was no such block")
+                X, digest = examples_of(block), layout.digests[number]
+                turn = (self.passes + number) % PARTS
+                some = range(PARTS) if whole else range(turn, turn + 1)
+                if fault := digest.fault(X, some):
+                    raise ValueError(fault)
+            except (ValueError, TypeError) as error:
+                refuse(blocks, self._changed(number, error))
+            start, end = end, end + len_of(X)
+            if start == end:
+                continue
+            X = X.astype(layout.dtype, copy=False)
+            if len(kept) < sum(layout.sizes):
+                X = X[kept[(kept >= start) & (kept < end)] - start]
+            yield X
+        if number + 1 < len(layout.digests):
+            raise self._changed(number + 1, ValueError("it is missing"))
+
+    def _changed(self, number: int, error: Exception) -> ValueError:
+        return ValueError(
+            f"the source changed between two passes: block {number} of pass {self.passes} is not "
+            f"that of the first pass: {error}. Every iteration must give the same blocks"
+        )
+
+
+def refuse(blocks: Iterator[Any], error: Exception) -> NoReturn:
+    """Raise an error of the last block where its source yielded it."""
+    throw = getattr(blocks, "throw", None)
+    if throw is not None:
+        throw(error)
+    raise error
+
+
+def unpacked(block: Any) -> tuple[Any, Any, Any]:
+    """Examples, labels and sample weights (or None) of a block."""
+    if not isinstance(block, tuple) or len(block) not in (2, 3):
+        raise ValueError(
+            "a block must be a tuple (X, y) or (X, y, sample_weight), but got "
+            f"{type(block).__name__}"
+        )
+    X, y, weight = (*block, None)[:3]
+    return X if hasattr(X, "shape") else np.asarray(X), y, weight
+
+
+def examples_of(block: Any) -> Any:
+    """The examples of a block, as a matrix of floats."""
+    X = unpacked(block)[0]
+    check_format(X)
+    check_exact(X)
+    how: dict[str, Any] = {"ensure_all_finite": False, "ensure_min_samples": 0}
+    how["ensure_min_features"] = 0
+    return check_array(X, accept_sparse="csr", dtype=[FLOAT64, FLOAT32], **how)
