@@ -21,6 +21,7 @@ from sklearn.utils.validation import (
     _check_sample_weight,
     check_array,
     check_consistent_length,
+    column_or_1d,
 )
 
 from marginsvm._rounding import check_exact
@@ -327,6 +328,7 @@ def audit(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Audit
     weight = _check_sample_weight(on_host(sample_weight), X, dtype=np.float64)
     if not is_outlier_detector(model):
         y = np.asarray(on_host(y))
+        y = column_or_1d(y, warn=True) if y.shape[1:] == (1,) else y
         check_consistent_length(X, y)
     solved = [*_solved(model, X, y, weight, _estimator(model, X, y))]
     _refuse_misread(model, solved, X)

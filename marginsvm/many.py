@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array
+from sklearn.utils import check_array, column_or_1d
 
 from marginsvm._rounding import FEW, check_exact
 from marginsvm._threads import n_threads, single_threaded_blas
@@ -383,6 +383,7 @@ class Problems:
                 f"{X.shape} and {y.shape}"
             )
         n, d = X.shape[-2:]
+        y = column_or_1d(y, warn=True) if y.shape == (n, 1) else y
         if n != y.shape[-1]:
             raise ValueError(f"X has {n} examples, but y has {y.shape[-1]} labels")
         several = {"X": X if X.ndim == 3 else None, "y": y if y.ndim == 2 else None}

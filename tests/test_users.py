@@ -24,7 +24,7 @@ from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer, load_iris
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.model_selection import (
     GridSearchCV,
@@ -36,14 +36,21 @@ from sklearn.model_selection import (
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.svm import LinearSVC
 
 from marginsvm import (
     CostCurveDisplay,
     MarginPathDisplay,
     MaxMarginClassifier,
     MaxMarginClassifierCV,
+    MaxMarginRegressor,
     MomentumMarginClassifier,
+    audit,
     check_certificate,
+    cross_val_many,
+    fit_many,
+    margin_path,
+    save_proof,
 )
 
 
@@ -332,3 +339,53 @@ def test_estimators_of_several_problems_say_what_to_pass():
     ovo = OneVsOneClassifier(MaxMarginClassifier(C=1.0, loss="hinge")).fit(X, y)
     first = y < 2
     assert check_certificate(ovo.estimators_[0], X[first], y[first])
+
+
+AS_COLUMNS = {
+    "array": lambda y: y[:, None],
+    "frame": lambda y: pd.DataFrame({"answer": y}),
+    "list": lambda y: y[:, None].tolist(),
+    "text": lambda y: np.array(["no", "yes"])[y][:, None],
+}
+
+
+@pytest.mark.parametrize("form", AS_COLUMNS)
+def test_labels_in_a_column_are_what_scikit_learn_makes_of_them(form, tmp_path, rng):
+    """One warning each, and what the labels in one dimension give."""
+    X, y = overlapping(rng)
+    column = AS_COLUMNS[form](y)
+    y = np.ravel(column)
+    clf = MaxMarginClassifier(C=1.0).fit(X, y)
+    svc, path = LinearSVC().fit(X, y), tmp_path / "proof.json"
+    asks = {
+        "fit": lambda y: clone(clf).fit(X, y).coef_,
+        "fit_blocks": lambda y: clone(clf).fit_blocks([(X, y)]).coef_,
+        "cross-validation": lambda y: (
+            MaxMarginClassifierCV(Cs=[1.0], cv=2).fit(X, y).coef_
+        ),
+        "path": lambda y: margin_path(X, y, Cs=2).margins,
+        "many": lambda y: fit_many(clf, X, y).coef,
+        "folds of many": lambda y: cross_val_many(clf, X, y, cv=3).accuracy,
+        "check": lambda y: check_certificate(clf, X, y),
+        "exact check": lambda y: check_certificate(clf, X, y, exact=True),
+        "blocks": lambda y: check_certificate(clf, [(X[:9], y[:9]), (X[9:], y[9:])]),
+        "proof": lambda y: save_proof(clf, path, X, y),
+        "audit": lambda y: repr(audit(svc, X, y)),
+    }
+    for name, ask in asks.items():
+        expected = ask(y)
+        with pytest.warns(DataConversionWarning, match="column-vector") as caught:
+            found = ask(column)
+        assert len(caught) == 1, name
+        np.testing.assert_equal(found, expected, err_msg=name)
+
+
+def test_targets_in_a_column_are_one_output(tmp_path, rng):
+    X = rng.standard_normal((30, 2))
+    y = pd.DataFrame({"y": X[:, 0] + 0.1 * rng.standard_normal(30)})
+    reg = MaxMarginRegressor().fit(X, y)
+    assert reg.coef_.shape == (1, 2)
+    assert check_certificate(reg, X, y)
+    assert save_proof(reg, tmp_path / "proof.json", X, y)["of"] == "targets"
+    with pytest.warns(DataConversionWarning):
+        assert "above it" in repr(audit(reg, X, y))

@@ -9,7 +9,11 @@ from typing import Any, cast
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import is_outlier_detector, is_regressor
-from sklearn.utils.validation import _check_monotonic_cst, _check_sample_weight
+from sklearn.utils.validation import (
+    _check_monotonic_cst,
+    _check_sample_weight,
+    column_or_1d,
+)
 
 from marginsvm._rounding import LpNorm, exact_inner
 from marginsvm._typing import Array
@@ -104,7 +108,7 @@ class Data:
         like = X if X.dtype.kind in "fiub" and X.ndim > 1 else np.zeros((n, 1))
         weight = _check_sample_weight(sample_weight, like, dtype=np.float64)
         if y is not None and hasattr(estimator, "classes_"):
-            y = np.asarray(y)
+            y = column_or_1d(y, warn=True)
             weight = weight * class_weights(
                 getattr(estimator, "class_weight", None), y, weight
             )
