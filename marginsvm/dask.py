@@ -49,7 +49,8 @@ class DaskMargin(ClassifierMixin, BaseEstimator):
     ----------
     estimator : estimator
         One whose rounds are passes over the data, with a linear kernel, such as
-        :class:`marginsvm.MaxMarginClassifier` or :class:`marginsvm.MomentumMarginClassifier`.
+        :class:`marginsvm.MaxMarginClassifier` or :class:`marginsvm.MomentumMarginClassifier`. With
+        ``warm_start=True``, a further fit continues ``estimator_``.
     client : distributed.Client, default=None
         The client of the cluster, a synchronous one. None takes the current client.
 
@@ -111,6 +112,9 @@ class DaskMargin(ClassifierMixin, BaseEstimator):
             If the collections or a chunk cannot be used; the text names the block.
         distributed.KilledWorker
             If workers are lost again and again.
+        KeyboardInterrupt
+            After the current round, or at once on a second interrupt. As after an error in a round,
+            ``estimator_`` is the best model so far.
         """
         client = self.client or _current_client()
         if client.asynchronous:
@@ -118,6 +122,7 @@ class DaskMargin(ClassifierMixin, BaseEstimator):
                 "this client is asynchronous where it is called: pass distributed.Client(address)"
             )
         fitted = clone(self.estimator)
+        last: Any = getattr(self, "estimator_", None)
         fitted._validate_params()
         refuse_blocks(fitted)
         blocks, name = enumerate(_blocks(X, y, sample_weight)), type(fitted).__name__
@@ -126,8 +131,14 @@ class DaskMargin(ClassifierMixin, BaseEstimator):
         )
         seen = client.gather(client.map(itemgetter(1), checked))
         training = block_data(fitted, seen, partial(_ready, client, checked))
-        self.estimator_ = fitted._fit(training, X, y)
-        self.classes_, self.n_features_in_ = fitted.classes_, fitted.n_features_in_
+        if fitted.warm_start and type(last) is type(fitted):
+            fitted._progress, fitted.classes_ = last._progress, last.classes_
+        try:
+            fitted._fit(training, X, y)
+        finally:  # an interrupt or an error keeps the model so far
+            if hasattr(fitted, "certificate_"):
+                self.estimator_, self.classes_ = fitted, fitted.classes_
+                self.n_features_in_ = fitted.n_features_in_
         return self
 
     def to_local(self) -> Any:

@@ -9,11 +9,12 @@ from functools import partial
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.estimators import IN_MEMORY, AtRound, make, same_fit
+from helpers.estimators import IN_MEMORY, AtRound, make, overlapping, same_fit
 from helpers.fresh import python
 from helpers.pairwise import pairwise
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_blobs
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 from marginsvm import (
@@ -329,6 +330,61 @@ def test_an_interrupted_fit_leaves_nothing_on_the_workers(client):
     assert set(client.futures) == futures
     after = DaskMargin(estimator, client=client).fit(dX, dy).to_local()
     np.testing.assert_array_equal(after.coef_, before.coef_)
+
+
+def lost_connection():
+    raise ConnectionResetError("the scheduler is gone")
+
+
+@pytest.mark.callbacks
+@pytest.mark.parametrize(
+    "happens", [lambda: signal.raise_signal(signal.SIGINT), lost_connection]
+)
+@pytest.mark.parametrize("cls", [MomentumMarginClassifier, MaxMarginClassifier])
+def test_a_fit_that_ends_early_is_kept_and_goes_on(happens, cls, client):
+    X, y = overlapping(np.random.default_rng(0), n=600, d=5)
+    dX, dy = da.from_array(X, chunks=(200, 5)), da.from_array(y, chunks=200)
+    estimator = cls(C=1.0, tol=1e-9, max_iter=60, warm_start=True)
+    model = DaskMargin(clone(estimator), client=client)
+    model.estimator.set_callbacks(AtRound(2, happens))
+    with pytest.raises((KeyboardInterrupt, ConnectionResetError)):
+        model.fit(dX, dy)
+    half = model.to_local()
+    assert (half.status_, half.n_iter_) == ("interrupted", 2)
+    assert check_certificate(half, X, y)
+    assert model.predict(X).shape == y.shape
+    whole = model.set_params(estimator=estimator).fit(dX, dy).to_local()
+    assert check_certificate(whole, X, y)
+    assert whole.history_["n_iter"].tolist()[:2] == [1, 2]
+    assert whole.n_iter_ > 2
+    fresh = DaskMargin(estimator, client=client).fit(dX, dy).to_local()
+    if cls is MomentumMarginClassifier:
+        np.testing.assert_array_equal(whole.coef_, fresh.coef_)
+    assert whole.status_ == fresh.status_
+    other = cls(C=2.0, warm_start=True)
+    assert model.set_params(estimator=other).fit(dX, dy).estimator_.C == 2.0
+
+
+@pytest.mark.callbacks
+def test_a_fit_that_fails_before_its_first_round_leaves_the_last_one(client):
+    X, y = blobs(2)
+    dX, dy = da.from_array(X, chunks=(40, 5)), da.from_array(y, chunks=40)
+    model = DaskMargin(MaxMarginClassifier(warm_start=True), client=client).fit(dX, dy)
+    last = model.estimator_
+    with pytest.raises(ValueError, match="other classes"):
+        model.fit(dX, dy + 1)
+    assert model.estimator_ is last
+    model.set_params(estimator=MomentumMarginClassifier(warm_start=True)).fit(dX, dy)
+    assert check_certificate(model.to_local(), X, y)
+
+
+def test_warnings_name_the_users_line(client):
+    X, y = blobs(2, cluster_std=2.0)
+    dX, dy = da.from_array(X, chunks=(40, 5)), da.from_array(y, chunks=40)
+    model = DaskMargin(MomentumMarginClassifier(C=1.0, max_iter=3), client=client)
+    with pytest.warns(ConvergenceWarning) as caught:
+        model.fit(dX, dy)
+    assert {warning.filename for warning in caught} == {__file__}
 
 
 def test_an_asynchronous_client_is_refused(client):
