@@ -405,6 +405,7 @@ def test_false_claims_are_found(C, rng):
     reg = DualLpRegressor(C=C, random_state=0).fit(X, y)
     true = reg.certificate_
     assert check_certificate(reg, X, y)
+    violation = np.abs(y).max() - reg.epsilon  # of w = 0; its constant is penalised
     false = [
         {"norm": 0.99 * true.norm},
         {"norm_bound": 1.01 * true.norm},
@@ -413,6 +414,8 @@ def test_false_claims_are_found(C, rng):
         {"widened_bound": 1.01 * true.norm},
         {"violation": 0.5 * true.violation},
         {"violation": np.nan},
+        {"violation_of_zero": 1.01 * violation if np.isinf(C) else violation},
+        {"violation_of_zero": np.nan},
         {"feasible": False},
         {"feasible": True},
         {"feasible": 7},
@@ -453,9 +456,11 @@ def test_the_history_is_of_the_best(rng, capsys):
     history = reg.history_
     assert np.all(np.diff(history["n_iter"]) > 0)
     assert history["n_iter"][-1] == reg.n_iter_
-    assert np.all(np.diff(history["norm_bound"]) >= 0)
-    np.testing.assert_allclose(history["violation"][-1], reg.violation_, atol=1e-11)
-    np.testing.assert_allclose(history["norm"][-1], reg.norm_, rtol=1e-13)
+    assert np.all(np.diff(history["norm_bound"][:-1]) >= 0)
+    for name in ("violation", "norm", "norm_bound"):
+        assert history[name][-1] == getattr(reg, f"{name}_")
+    for name in ("norm", "norm_bound"):
+        assert history[name][-1] == pytest.approx(history[name][-2], rel=1e-8)
     assert set(history) == {
         "n_iter",
         "n_passes",

@@ -15,7 +15,12 @@ from sklearn.datasets import load_diabetes
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVR, LinearSVR, NuSVR
 
-from marginsvm import MaxMarginOutlierDetector, MaxMarginRegressor, check_certificate
+from marginsvm import (
+    DualLpRegressor,
+    MaxMarginOutlierDetector,
+    MaxMarginRegressor,
+    check_certificate,
+)
 
 LOSSES = {"epsilon_insensitive": 1, "squared_epsilon_insensitive": 2}
 each_loss = pytest.mark.parametrize("loss", LOSSES)
@@ -168,6 +173,39 @@ def test_interpolation_is_the_shortest(rng):
     np.testing.assert_allclose(
         certified(reg, X, y).coef_, np.linalg.pinv(X) @ y, atol=1e-6
     )
+
+
+@each_loss
+@pytest.mark.parametrize(("n", "d"), [(2, 1), (2, 3), (5, 10), (20, 40)])
+@pytest.mark.parametrize("epsilon", [0.0, 1e-16, 1e-12])
+def test_tubes_that_no_float_fits(loss, n, d, epsilon):
+    """They are certified within rounding, and say what they violate."""
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X, y = rng.standard_normal((n, d)), rng.standard_normal(n)
+        reg = MaxMarginRegressor(C=np.inf, epsilon=epsilon, loss=loss)
+        certified(reg, X, y, exact=True)
+        least = np.linalg.pinv(X - X.mean(axis=0)) @ (y - y.mean())
+        np.testing.assert_allclose(reg.coef_, least, rtol=1e-8)
+        assert np.abs(reg.predict(X) - y).max() - epsilon <= reg.violation_ <= 1e-11
+
+
+def test_a_fit_that_did_not_arrive_has_a_gap(rng):
+    """Also where its predictor is 0, whose norm and bound are equal."""
+    X, y = line(rng, n=20, d=40)
+    steep = X * 10.0 ** -np.arange(40)  # only its first columns are seen in floats
+    for data in (X, steep, np.outer(X[:, 0], X[0])):
+        for reg in (
+            MaxMarginRegressor(C=np.inf, epsilon=0.0, max_iter=3),
+            MaxMarginRegressor(C=np.inf, epsilon=0.0, fit_intercept=False),
+            DualLpRegressor(epsilon=0.0, max_iter=2, random_state=0),
+        ):
+            fit(reg, data, y)
+            assert (reg.status_ == "certified") == (reg.gap_ <= reg.tol)
+            confirmed(reg, data, y)
+            history = reg.history_
+            for name in ("norm", "norm_bound", "violation"):
+                assert history[name][-1] == getattr(reg, f"{name}_")
 
 
 TUBES = [*({"epsilon": 0.003, "loss": loss} for loss in LOSSES), {"nu": 0.4}]

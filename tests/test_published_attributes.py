@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from helpers.claiming import attributes, changed, claim, is_found
-from helpers.estimators import ESTIMATORS, fit, overlapping, separable
+from helpers.estimators import ESTIMATORS, fit, make, overlapping, separable
 from helpers.hostile import hostile_problem, truthful
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
@@ -48,6 +48,26 @@ def test_attributes_read_the_certificate(rng):
     reg = DualLpRegressor(random_state=0, epsilon=0.5).fit(X, X[:, 0])
     claim(reg, norm=7.0, norm_bound=2.0, violation=3.0)
     assert (reg.norm_, reg.norm_bound_, reg.violation_) == (7.0, 2.0, 3.0)
+
+
+@pytest.mark.parametrize("C", [np.inf, 1.0])
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_the_history_ends_with_what_is_certified(cls, C, rng):
+    """In one row for each iteration; a warm start goes on from what was not certified."""
+    X, y = overlapping(rng, n=30)
+    params = {"C": C, "max_iter": 7, "tol": 0.0, "random_state": 0}
+    clf = fit(make(cls, **params, warm_start=True), X, y)
+    for _ in range(2):
+        history = clf.history_
+        assert history["margin"][-1] == clf.margin_
+        assert history["margin_bound"][-1] == clf.margin_bound_
+        assert history["n_iter"][-1] == clf.n_iter_
+        assert (np.diff(history["n_iter"]) > 0).all()
+        before, clf = history, fit(clf.set_params(max_iter=9), X, y)
+    whole = fit(make(cls, **{**params, "max_iter": 9}), X, y).history_
+    for name in ("margin", "margin_bound"):
+        n = min(len(before[name]), len(whole[name])) - 1
+        np.testing.assert_array_equal(before[name][:n], whole[name][:n])
 
 
 def test_the_attack_is_repelled():

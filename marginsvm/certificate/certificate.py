@@ -152,6 +152,9 @@ class Certificate(Bounds):
         Lower bound on the norm of all predictors whose violation is at most ``violation`` (units
         of the norm). With ``C < inf``, slack covers the violation, and it equals ``norm_bound``.
         None: no violation.
+    violation_of_zero : float or None
+        Violation of the predictor w = 0, with its best intercept if norms do not count it (units of
+        y). None: slack covers violations.
     objective, objective_bound : float, ndarray of shape (n_outputs,), or None
         Of MaxMarginRegressor, per output: an upper bound on the objective of the predictor, and a
         lower bound on the minimum (units of y over those of X, squared).
@@ -178,6 +181,7 @@ class Certificate(Bounds):
     violation: float = 0.0
     one_class: bool = False
     widened_bound: float | None = None
+    violation_of_zero: float | None = None
     objective: Any = None
     objective_bound: Any = None
 
@@ -193,10 +197,15 @@ class Certificate(Bounds):
         From 0 to 1 (dimensionless). The best margin is never negative, so a lower bound below 0
         counts as 0: the gap is 1 if no separator was found, and 0 if both bounds are 0. A predictor
         that violates its intervals is compared with the predictor of least norm among all with no
-        larger violation.
+        larger violation; the gap is its violation relative to that of w = 0, if that is larger.
         """
         lower = self.lower if self.widened_bound is None else self.widened_bound
-        return relative_gap(lower, self.upper)
+        gap = relative_gap(lower, self.upper)
+        if self.violation_of_zero is None or not self.violation > 0.0:
+            return gap
+        if not self.violation < self.violation_of_zero:
+            return 1.0
+        return max(gap, self.violation / self.violation_of_zero)
 
     def outcome(self, max_iter: int, tol: float) -> str:
         """Describe in a sentence why a fit did not reach its goal.

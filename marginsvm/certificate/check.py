@@ -421,6 +421,14 @@ class _OfNorms(_Check):
             lambda x: self.short(x, numbers.number(widening)),
             "widened_bound does not hold",
         )
+        known, zero = claim.violation_of_zero, self.violation_of_zero()
+        if found.spec.is_soft:
+            right = known is None
+        else:
+            rounding = ZERO_RTOL * (zero + found.epsilon)
+            right = _is_number(known) and 0.0 <= known <= zero + rounding
+        if not right:
+            self.reasons.append(f"violation_of_zero is {known!r}, not {zero!r}")
         if infeasible and not proved:
             text = "no exact proof of infeasibility is found near the weights"
             self.reasons.append(text)
@@ -503,10 +511,11 @@ class _OfNorms(_Check):
     def violation_of_zero(self) -> float:
         """Violation of the zero predictor, with its best intercept if norms do not count it."""
         found = self.found
-        low, high = found.low - found.epsilon, found.high + found.epsilon
         if found.free:
-            return max(float(((low.max(axis=0) - high.min(axis=0)) / 2).max()), 0.0)
-        return max(float(np.maximum(low, -high).max()), 0.0)
+            ends = (found.low.max(axis=0) - found.high.min(axis=0)) / 2
+        else:
+            ends = np.maximum(found.low, -found.high).max(axis=0)
+        return max(float((ends - found.epsilon).max()), 0.0)
 
     def wrong_existence(self, known: bool) -> Iterator[str]:
         if not (self.claim.violation == 0.0 if known else self.claim.lower == inf):

@@ -159,7 +159,9 @@ class DualState(CallbackSupportMixin):
                         fitted = self._fitted(algorithm, problem, training, progress)
                         values = fitted.in_units(*progress.line[3:]).items()
                         text = ", ".join(
-                            f"{name} {value:.6g}" for name, value in values
+                            f"{name} {value:.6g}"
+                            for name, value in values
+                            if np.isfinite(value)
                         )
                         gap = relative_gap(progress.lower, progress.upper)
                         line = f"round {n}: {text} (relative gap {gap:.3g})"
@@ -418,9 +420,8 @@ class DualStateMixin(
             return f"{text}. {model}{softer}."
         # rounding dominates where the bounds before rounding are within the tolerance, or far
         # closer than the published ones
-        of_rounds = relative_gap(
-            *(self.history_[name][-1] for name in ("margin", "margin_bound"))
-        )
+        last = progress.history[-1]
+        of_rounds = relative_gap(last.lower, last.upper)
         hidden = of_rounds <= max(self.tol, ROUNDING_SHARE * self.gap_)
         if not (hidden or stalled):
             if nu is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from math import copysign, sqrt
+from math import copysign, inf, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -241,19 +241,22 @@ class Exact(Algorithm):
 def bounds_of(
     problem: KernelMatrixAdapter,
     qp: QuadraticProgram,
-    values: list[tuple[float, float]],
-) -> tuple[float, float]:
-    """Bounds on the margin, the inverse of a norm (in radii), from primal and dual values."""
-    unit, (P, D) = problem.rows.unit, values[0]
+    values: list[tuple[float, float, float]],
+) -> dict[str, float]:
+    """Bounds on the margin, the inverse of a norm (in radii), and the violation of targets.
+
+    They follow from the primal value, the dual value and the violation of each program.
+    """
+    unit, (P, D, violation) = problem.rows.unit, values[0]
     if qp.game:
         lower, upper = (copysign(sqrt(2.0 * abs(v)), -v) / unit for v in (P, D))
-        return float(lower), float(upper)
+        return {"lower": lower, "upper": upper}
     if len(values) > 1:
-        P, D = np.square(np.asarray(output_rows(problem.rows).scales)) @ np.array(
-            values
-        )
-    lower, upper = (1.0 / sqrt(2.0 * max(v, 1e-300)) / unit for v in (P, D))
-    return float(lower), float(upper)
+        scales = np.asarray(output_rows(problem.rows).scales)
+        P, D, _ = np.square(scales) @ np.array(values)
+        violation = float(np.max(scales * [v for _, _, v in values]))
+    lower, upper = (1.0 / sqrt(2.0 * v) / unit if v > 0.0 else inf for v in (P, D))
+    return {"lower": lower, "upper": upper, "violation": violation}
 
 
 @np.errstate(
@@ -290,7 +293,7 @@ def play_exactly(
             status or ("stalled" if progress.settled else "max_iter"), progress
         )
     programs, begun = programs_of(problem), time.perf_counter() - progress.seconds
-    points, values = list(progress.state), [(np.inf, 0.0)] * len(programs)
+    points, values = list(progress.state), [(np.inf, 0.0, np.nan)] * len(programs)
     for part, qp in enumerate(programs):
         refuse_what_cannot_fit(qp)
         tol, most = algorithm.tol_of(qp, stopping.tol), stopping.max_iter - done
@@ -310,17 +313,14 @@ def play_exactly(
                 hopeless, alpha = (
                     (True, equal) if equal is not None else (hopeless, alpha)
                 )
-            points[part], values[part] = Point(now.w, now.f, alpha), (now.P, now.D)
-            lower, upper = bounds_of(problem, qp, values)
+            points[part] = Point(now.w, now.f, alpha)
+            values[part] = now.P, now.D, now.violation
             changes = {
+                **bounds_of(problem, qp, values),
                 "state": tuple(points),
                 "n_iter": n,
                 "n_passes": float(n),
-                "lower": lower,
-            }
-            changes |= {
                 "seconds": time.perf_counter() - begun,
-                "upper": upper,
                 "confirmed": None,
             }
             vars(progress).update(changes)  # at once: a second Ctrl-C interrupts within
@@ -350,7 +350,7 @@ def play_exactly(
     )
     if status is None:
         gaps = [line.upper - line.lower for line in rounds[-1 - IDLE :]]
-        idle = len(rounds) > IDLE and gaps[-1] > 0.99 * gaps[0]
+        idle = len(rounds) > IDLE and not gaps[-1] < 0.99 * gaps[0]
         status = "max_iter" if at_the_end and not idle else "stalled"
     return Outcome(status, progress)
 

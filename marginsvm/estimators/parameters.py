@@ -408,7 +408,8 @@ class TubeParameters(WarmParameters):
         Certified lower bound on ``norm_`` (same units). inf: proved that none fits.
     gap_ : float
         Relative gap, from 0 to 1 (dimensionless), of ``norm_`` and the bound for predictors that
-        violate the tube by at most ``violation_`` (``C < inf``: all).
+        violate the tube by at most ``violation_`` (``C < inf``: all); with ``C=inf``,
+        ``violation_`` relative to that of w = 0, if larger.
     violation_ : float
         Upper bound on the distance of any prediction from its tube (units of y).
     feasible_ : bool or None

@@ -35,6 +35,7 @@ from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.problem.kernels import kernel_with
 from marginsvm.problem.matrix import as_matrix, canonical, inverse
 from marginsvm.problem.quadratic_program import ProblemSpec
+from marginsvm.problem.rows import output_rows
 
 EQUAL = 1e-11  # relative rounding of the values of examples at the edge
 
@@ -69,20 +70,26 @@ class Fitted:
 
     def attributes(self, status: str) -> dict[str, Any]:
         """Fitted attributes that all estimators have, and the kernel's gamma."""
-        table = np.array(self.progress.history, dtype=np.float64).reshape(-1, 6).T
+        certificate = self.certificate(status)
         return {
             **self.training.features,
             "_gamma": self.training.kernel.gamma,
             **self.model(),
-            "certificate_": self.certificate(status),
+            "certificate_": certificate,
             "n_iter_": self.progress.n_iter,
-            "history_": {
-                "n_iter": table[0].astype(int),
-                "n_passes": table[1],
-                "seconds": table[2],
-                **self.in_units(*table[3:]),
-            },
+            "history_": self.history(certificate),
         }
+
+    def history(self, certificate: Certificate) -> dict[str, Array]:
+        """The bounds of iterations, in plain floats; the last row has the certified ones."""
+        rows, end = self.progress.history, self.progress.line
+        rows = [*(row for row in rows if row.n_iter < end.n_iter), end]
+        n_iter, n_passes, seconds, *values = np.array(rows, dtype=np.float64).T
+        found = self.in_units(*values)
+        for name, column in found.items():
+            column[-1] = getattr(certificate, name)
+        counts = {"n_iter": n_iter.astype(int), "n_passes": n_passes}
+        return {**counts, "seconds": seconds, **found}
 
     def certificate(self, status: str) -> Certificate:
         """The certificate, in the user's units."""
@@ -216,6 +223,12 @@ class FittedIntervals(Fitted):
     def _of_outputs(self, values: Array) -> Any:
         return float(values[0]) if self.training.single else values
 
+    @property
+    def violation_of_zero(self) -> float | None:
+        """Of the predictor w = 0 (units of y); None: slack covers violations."""
+        farthest = output_rows(self.problem.rows).farthest * self.training.unit
+        return farthest if self.bounds.proofs[0].qp.hard else None
+
     def certificate(self, status: str) -> Certificate:
         bounds, unit, radius = self.bounds, self.training.unit, self.problem.radius
         length, proofs, objectives = unit / radius, bounds.proofs, {}
@@ -240,6 +253,7 @@ class FittedIntervals(Fitted):
             radius=radius,
             violation=bounds.violation * unit,
             widened_bound=bounds.norm_bound(bounds.allowed) * length,
+            violation_of_zero=self.violation_of_zero,
             **objectives,
         )
 

@@ -387,10 +387,15 @@ class OutputRows(BinaryRows):
 
     @property
     def farthest(self) -> float:
-        """Largest violation of the zero predictor, with the best intercept if it is balanced."""
+        """Largest violation of the zero predictor, with the best intercept if it is balanced.
+
+        In units of the largest output.
+        """
+        ends = self.intervals
+        ends = ends if self.scales is None else ends.scaled(self.scales)
         if not self.balanced:
-            return self.intervals.farthest
-        spread = self.intervals.low.max(axis=0) - self.intervals.high.min(axis=0)
+            return ends.farthest
+        spread = ends.low.max(axis=0) - ends.high.min(axis=0)
         return max(0.5 * float(np.max(spread)), 0.0)
 
     @property

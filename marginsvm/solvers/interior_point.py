@@ -31,11 +31,10 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.problem.quadratic_program import QuadraticProgram
-from marginsvm.solvers.solution import Solution
+from marginsvm.solvers.solution import INWARD, Solution
 from marginsvm.solvers.systems import ByRows, Weights, WrittenOut, even_weights, side_of
 
 EPS = float(np.finfo(np.float64).eps)
-INWARD = 1e-11  # tightening of hard targets, relative to their size
 INSIDE = 0.995  # fraction of the step to the boundary
 # After MOST_SLOW iterations in a row that reduce the complementarity by less than this factor the
 # method restarts farther from the boundary; there it stops after as many without any reduction.

@@ -37,7 +37,7 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.problem.quadratic_program import QuadraticProgram
-from marginsvm.solvers.solution import Solution
+from marginsvm.solvers.solution import INWARD, Solution
 from marginsvm.solvers.systems import NewtonSystem, curvature_of_f
 
 EPS = float(np.finfo(np.float64).eps)
@@ -48,7 +48,6 @@ KNOWN = 0.01  # factor of the initial rho of a warm start
 # Rho is multiplied by SMALLER if the last proximal problem took at most FEW_STEPS steps.
 SMALLER, FEW_STEPS, LEAST = 0.2, 2, 1e-13
 ROUNDING = 1e-14  # relative decrease of the objective that counts as rounding
-INWARD = 1e-11  # tightening of hard targets, relative to their size
 PATIENCE = 30  # iterations without a decrease of the gap by a tenth
 SEARCH_STEPS, SETTLE_STEPS = 100, 50
 SAMPLE, LONG = 20_000, 10  # examples of a sample; how many times as many are worth it

@@ -15,10 +15,14 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.problem.quadratic_program import QuadraticProgram
+from marginsvm.problem.row_maps import IntervalEnds
 
 # |A'alpha| (in radii, sum of alpha 1) below which it is rounding, so that the classes overlap. With
 # a kernel its square is a sum with cancellation.
 NOTHING, NOTHING_OF_KERNEL = 1e-14, 1e-7
+# Targets of hard tubes are met only up to rounding: solvers tighten them by this, relative to their
+# size. In tubes that are not wider, w fits if it violates no target by more than rounding.
+INWARD, ROUNDING = 1e-11, 1e-13
 
 
 class Solution:
@@ -32,6 +36,9 @@ class Solution:
         Feasible up to rounding; w and alpha may be of different iterates.
     P, D : float
         Their primal and dual values.
+    violation, rounding : float
+        Of a hard tube: the largest violation of a target by w, and that of a w that fits: 0, but in
+        narrow tubes, which no float w may fit exactly. Of a soft tube: NaN, as nobody asks.
     tol : float
         Gap at which a solver stops; the caller may lower it.
     max_iter, n_iter : int
@@ -47,6 +54,13 @@ class Solution:
         self.w = np.zeros((qp.k, qp.examples.width))
         self.P, self.D = np.inf, -np.inf if qp.level else 0.0
         self.n_iter, self.idle, self.stopped, self.mark = 0, 0, False, (1.0, -np.inf)
+        self.tube, self.rounding = qp.hard and not qp.game, 0.0
+        self.violation = 0.0 if self.tube or qp.by_margins else np.nan
+        if self.tube:
+            assert isinstance(qp.rows, IntervalEnds)
+            size = float(np.abs(qp.target).max(initial=0.0))
+            width = -float(np.bincount(qp.rows.example, qp.target).max())
+            self.rounding = ROUNDING * size if width <= 2.0 * INWARD * size else 0.0
         if not qp.by_margins:  # w = 0 is optimal for wide tubes
             self.primal(self.w, self.f)
 
@@ -55,7 +69,17 @@ class Solution:
         return self.gap_of(self.P, self.D)
 
     def gap_of(self, P: float, D: float) -> float:
+        """The gap of two values; of a hard tube, for one that is as wide as w needs."""
+        if self.violation > self.rounding:
+            return 1.0
+        D -= self.price(self.violation)
         return self.qp.gap(P, D) if isfinite(P) and isfinite(D) else 1.0
+
+    def price(self, violation: float) -> float:
+        """What the dual value of a hard tube falls by if it is wider by a violation."""
+        if not violation > 0.0:
+            return 0.0
+        return violation * float(np.abs(self.qp.rows.coefficients(self.alpha)).sum())
 
     @property
     def nothing_separates(self) -> bool:
@@ -75,6 +99,8 @@ class Solution:
         w = qp.project(w)
         S = qp.examples.scores(w) if S is None else S
         f = f if settled else qp.best_f(S, f)
+        if self.tube:
+            return self._of_tube(w, f, S)
         if not qp.game:
             P = qp.primal(w, f, S)
         else:  # the best scaling; 1 for a negative margin
@@ -88,6 +114,17 @@ class Solution:
             w, f, P = t * w, t * f, -0.5 * margin * abs(margin)
         if P < self.P:
             self.w, self.f, self.P = w, f, P
+        return P
+
+    def _of_tube(self, w: Array, f: Array, S: Array) -> float:
+        """Primal value in a hard tube: w that fits come first, then the price of a violation."""
+        qp = self.qp
+        v = max(float((qp.target - qp.values(S, f)).max()), 0.0)
+        P = 0.5 * float(qp.examples.inner(w, w))
+        before = self.violation > self.rounding, self.P + self.price(self.violation)
+        found = v > self.rounding, P + self.price(v)
+        if not isfinite(self.P) or found < before:
+            self.w, self.f, self.P, self.violation = w, f, P, v
         return P
 
     def feasible(self, alpha: Array) -> tuple[Array, float]:
