@@ -726,7 +726,7 @@ def confirm(
     proof = proofs.prove_overlap(
         problem, proofs.with_weights(qp, predictor, found.vector.coef)
     )
-    return Confirmed(model, (proof,), problem.rows.unit, np.ones(1))
+    return Confirmed(model, (proof,), np.ones(1))
 
 
 def unproved(
@@ -741,8 +741,8 @@ def unproved(
     else:
         of = ((qp, *point) for qp, point in zip(programs, points, strict=True))
     found = tuple(proofs.unproved(*one, total=1.0 / len(programs)) for one in of)
-    model = Predictor(problem.zeros().image, found[0].alpha * rows.unit)
-    return Confirmed(model, found, rows.unit, scales)
+    model = Predictor(problem.zeros().image, found[0].alpha)
+    return Confirmed(model, found, scales)
 
 
 def _best_model(

@@ -68,7 +68,7 @@ def test_iterates_are_the_plain_recursion(name, k, C, balanced, rng, monkeypatch
     """Draws are read off the coefficients, one at a time; g and w then follow plainly."""
     draw_one_by_one(monkeypatch)
     X, y, data = problem(rng, k, C=C, balanced=balanced)
-    A = explicit_rows(X, y, C=C)[0] / data.radius
+    A = explicit_rows(X, y, C=C)[0] * data.rows.square**0.5 / data.radius
     G = A @ A.T
     used = np.flatnonzero(np.isfinite(data.margins(data.zeros()).ravel()))
     step, momentum = SCHEDULES[name]

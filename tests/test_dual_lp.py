@@ -103,7 +103,7 @@ def written(form, k, p, rng, *, labels, C, dtype):
             "csr": sp.csr_array,
         }
         problem = LinearAdapter(container[form](X), rows, C, LpNorm(p), constant)
-    return problem, A / problem.radius
+    return problem, A * problem.rows.square**0.5 / problem.radius
 
 
 LABELS = [
@@ -129,7 +129,8 @@ def test_loops_equal_the_reference(of, C, dtype, rng):
     order, loose = rng.integers(n, size=400), 1e-8 if dtype == np.float64 else 1e-4
     intervals = intervals_of(problem.rows)
     ends = np.array([intervals.low.ravel()[index], intervals.high.ravel()[index]])
-    q, slack, mu = p / (p - 1), 0.5 / (C * problem.radius**2), strong_convexity(problem)
+    q, mu = p / (p - 1), strong_convexity(problem)
+    slack = 0.5 * problem.rows.square / (C * problem.radius**2)
     L = np.linalg.norm(A, q, axis=1) ** 2 / (p - 1) + slack
     if dtype == np.float64:
         np.testing.assert_allclose(problem.layout().curvature[index], L, rtol=1e-12)

@@ -68,7 +68,7 @@ class Sampling(AdaptiveSamplingKernelClassifier):
                 for candidate in super().candidates(problem, state):
                     norm = problem.norm(candidate.vector)
                     if candidate.min_margin is not None and norm > 0:
-                        path.append(candidate.min_margin / norm * problem.rows.unit)
+                        path.append(candidate.min_margin / norm * problem.radius)
                     yield candidate
 
         return Draws(**vars(super()._algorithm()))
@@ -156,7 +156,8 @@ for name, clf in methods.items():
         f"{name}: separates after {positive[0] if positive.size else 'more than all'} draws"
     )
     for ax in axes:
-        ax.plot(history["n_iter"], clf.path, color=color, lw=1.8, alpha=0.4)
+        path = np.divide(clf.path, radius)
+        ax.plot(history["n_iter"], path, color=color, lw=1.8, alpha=0.4)
         best = history["margin"] / radius
         ax.plot(history["n_iter"], best, label=name, color=color, ls=style, lw=1.2)
 axes[0].set(xlim=(0, 4000), ylim=(-0.15, 0.005), title="the first 4,000 draws")

@@ -59,7 +59,7 @@ def watched(algorithm, path, averaged):
     class Watched(type(algorithm)):
         def candidates(self, problem, state):
             unit, gradients = (
-                problem.radius * problem.rows.unit,
+                problem.radius,
                 problem.work.passes - len(path),
             )
             for candidate in super().candidates(problem, state):

@@ -409,8 +409,6 @@ class Confirmed:
         The adapter's predictor, as the algorithm has found it.
     proofs : tuple of Proof
         One, or one per output.
-    unit : float
-        Unit of the program's margins, in the units of the rows.
     scales : ndarray of shape (len(proofs),)
         Units of the outputs, relative to the largest.
     words : str
@@ -419,7 +417,6 @@ class Confirmed:
 
     model: Any
     proofs: tuple[Proof, ...]
-    unit: float
     scales: Array
     words: str = ""
 
@@ -439,14 +436,14 @@ class Confirmed:
     def lower(self) -> float:
         """Lower bound on the predictor's margin; for intervals, on one over its norm."""
         if self.proofs[0].qp.by_margins:
-            return self.proofs[0].margin / self.unit
+            return self.proofs[0].margin
         return 1.0 / self.norm if self.norm > 0.0 else inf
 
     @cached_property
     def upper(self) -> float:
         """Upper bound on the margin of any predictor; for intervals, on one over its norm."""
         if self.proofs[0].qp.by_margins:
-            return self.proofs[0].margin_bound / self.unit
+            return self.proofs[0].margin_bound
         return 1.0 / self.norm_bound() if self.norm_bound() > 0.0 else inf
 
     # For intervals.
@@ -525,7 +522,7 @@ def prove_intervals(
         with_weights(qp, published(qp, w, b, width, origin), alpha, 1.0 / k)
         for qp, w, b, alpha, width, origin in of_outputs(rows, programs, points)
     )
-    confirmed = Confirmed(model, found, 1.0, scales_of(rows, programs))
+    confirmed = Confirmed(model, found, scales_of(rows, programs))
     if programs[0].hard and confirmed.error(rows.farthest) > UNFIT:
         tried = tuple(_refuted(proof, 1.0 / k) for proof in found)
         confirmed = replace(confirmed, proofs=tried)

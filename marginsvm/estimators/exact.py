@@ -1,8 +1,4 @@
-"""Exact fits: solve the quadratic program of a problem, and prove the published bounds.
-
-With several classes, margins of the program are differences of two scores; the problem's rows
-divide these by ``sqrt(2)``, so that alpha of the program is ``2 alpha`` there.
-"""
+"""Exact fits: solve the quadratic program of a problem, and prove the published bounds."""
 
 from __future__ import annotations
 
@@ -149,7 +145,7 @@ class Exact(Algorithm):
         if isinstance(problem.rows, OutputRows):
             u = np.hstack([qp.rows.coefficients(point.alpha) for qp, point in parts])
         else:
-            u = state[0].alpha * problem.rows.unit**2
+            u = state[0].alpha
         vector = problem.combine(u.reshape(problem.rows.shape), precise=True)
         found = Candidate(vector, vector.mass)
         return found, found
@@ -209,8 +205,8 @@ class Exact(Algorithm):
         proof = prove_overlap(problem, proofs.with_weights(qp, predictor, alpha))
         if not words and qp.game:
             weights = proof.weights / predictor.multiple
-        model = Predictor(problem.zeros().image, weights * problem.rows.unit)
-        return Confirmed(model, (proof,), problem.rows.unit, np.ones(1), words)
+        model = Predictor(problem.zeros().image, weights)
+        return Confirmed(model, (proof,), np.ones(1), words)
 
     def model(
         self, problem: KernelMatrixAdapter, qp: QuadraticProgram
@@ -226,7 +222,8 @@ class Exact(Algorithm):
             least = LEAST if problem.design is not None else LEAST_OF_KERNEL
             if problem.design is not None and problem.zeros().image.size > MANY:
                 least = LEAST_OF_MANY
-            C = 0.5 / problem.rows.total_weight / (least * problem.radius) ** 2
+            rows, size = problem.rows, (least * problem.radius) ** 2
+            C = 0.5 * rows.square / rows.total_weight / size
             (soft,) = programs_of(problem.softened(min(C, np.finfo(np.float64).max)))
             found = solved(soft, LOOSE, LOOSE_ITERATIONS)
             words = WORDS
@@ -247,15 +244,15 @@ def bounds_of(
 
     They follow from the primal value, the dual value and the violation of each program.
     """
-    unit, (P, D, violation) = problem.rows.unit, values[0]
+    P, D, violation = values[0]
     if qp.game:
-        lower, upper = (copysign(sqrt(2.0 * abs(v)), -v) / unit for v in (P, D))
+        lower, upper = (copysign(sqrt(2.0 * abs(v)), -v) for v in (P, D))
         return {"lower": lower, "upper": upper}
     if len(values) > 1:
         scales = np.asarray(output_rows(problem.rows).scales)
         P, D, _ = np.square(scales) @ np.array(values)
         violation = float(np.max(scales * [v for _, _, v in values]))
-    lower, upper = (1.0 / sqrt(2.0 * v) / unit if v > 0.0 else inf for v in (P, D))
+    lower, upper = (1.0 / sqrt(2.0 * v) if v > 0.0 else inf for v in (P, D))
     return {"lower": lower, "upper": upper, "violation": violation}
 
 
@@ -460,9 +457,7 @@ class MaxMarginClassifier(
             return found
         alpha = proof.weights
         if proof.qp.hard:  # where rows cancel, only this is the combination of them
-            alpha = fitted.bounds.model.coef * (
-                proof.predictor.multiple / fitted.problem.rows.unit
-            )
+            alpha = fitted.bounds.model.coef * proof.predictor.multiple
         c = proof.qp.rows.coefficients(alpha)
         support = np.flatnonzero(c.any(axis=1))
         with np.errstate(over="ignore"):  # of examples in tiny units

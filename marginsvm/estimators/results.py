@@ -105,7 +105,7 @@ class Fitted:
             # a soft margin is positive, separable or not
             feasible=True if bounds.separates else (False if bounds.refuted else None),
             weights=self.embedded(proof.alpha),
-            radius=radius,
+            radius=radius / float(self.problem.rows.square) ** 0.5,
             of=rows_in_words(division.constant) if division else "X",
             nu=self.problem.nu,
         )
@@ -157,7 +157,7 @@ class Fitted:
 
     def in_units(self, lower: Any, upper: Any, violation: Any) -> dict[str, Any]:
         """Bounds of iterations in the user's units."""
-        unit = self.problem.radius * self.problem.rows.unit
+        unit = self.problem.radius
         return {"margin": lower * unit, "margin_bound": upper * unit}
 
 

@@ -283,7 +283,7 @@ class Draws:
         starts = np.searchsorted(rows.codes[self.order], np.arange(self.k + 1))
         self.blocks = [slice(*ends) for ends in pairwise(starts.tolist())]
         self.cache = problem.columns()
-        self.scale = problem.column_scale() * (1.0 if self.two else 0.5)
+        self.scale = problem.column_scale()
         self.prior = None if rows.weights is None else rows.weights[self.order]
         self.slack = (
             np.zeros(n) if problem.ridge is None else problem.ridge.reshape(n, -1)[:, 0]
@@ -406,7 +406,7 @@ class Draws:
             )
             F = F - y * self.slack * q
         else:
-            F = np.sqrt(2.0) * (F + self.slack * q)
+            F = F + self.slack * q
         scores, coefficients = np.empty(F.T.shape), np.empty(q.T.shape)
         scores[self.order], coefficients[self.order] = F.T, q.T
         rows = self.problem.rows

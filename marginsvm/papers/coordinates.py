@@ -99,7 +99,7 @@ def _locate(rows, r):
     if k == 2:
         return r, 0, -1, 2.0 * rows.codes[r] - 1.0
     i = r // k
-    return i, rows.codes[i] * rows.block, (r - i * k) * rows.block, np.sqrt(0.5)
+    return i, rows.codes[i] * rows.block, (r - i * k) * rows.block, 1.0
 
 
 @_inline

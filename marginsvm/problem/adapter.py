@@ -371,7 +371,8 @@ class KernelMatrixAdapter(ABC):
                 f"the range of float64: scale X to entries between {1 / LARGEST_NORM:g} and "
                 f"{LARGEST_NORM:g}, and C with the inverse of their squares"
             )
-        self._take_units(examples, squared, float(np.sqrt(longest)) or unit or 1.0)
+        radius = float(np.sqrt(self.rows.square * longest))
+        self._take_units(examples, squared, radius or unit or 1.0)
         self._soften(C)
 
     def _take_units(
@@ -386,7 +387,7 @@ class KernelMatrixAdapter(ABC):
         self.C, self.costs, self.ridge = C, C, None
         if np.isfinite(C):
             weights = np.ones(1) if self.rows.weights is None else self.rows.weights
-            ridge = 0.5 / C / self.radius / (weights * self.radius)
+            ridge = 0.5 * self.rows.square / C / self.radius / (weights * self.radius)
             self.ridge = np.broadcast_to(self.rows.per_example(ridge), self.rows.shape)
 
     @property
@@ -556,8 +557,8 @@ class KernelMatrixAdapter(ABC):
     @cached_property
     def _layout(self) -> RowLayout:
         rows, q = self.rows, self.norm_of_predictors.q
-        # with more than two classes, two share a row: (x, -x) / sqrt(2)
-        lengths = self.lengths * rows.unit ** (4.0 / q - 2.0)
+        # with more than two classes, two share a row: (x, -x)
+        lengths = self.lengths * rows.square ** (2.0 / q)
         curvature = rows.per_example((q - 1.0) * lengths)
         ridge = np.broadcast_to(0.0 if self.ridge is None else self.ridge, rows.shape)
         return RowLayout(
@@ -613,7 +614,7 @@ class KernelMatrixAdapter(ABC):
         if self.ridge is None:
             return self
         with np.errstate(over="ignore", divide="ignore"):
-            largest = float((0.5 * self.rows.unit**2 / (self.ridge * units)).max())
+            largest = float((0.5 * self.rows.square / (self.ridge * units)).max())
         if not largest <= LARGEST_COST:
             raise ValueError(
                 f"C and sample weights times squared norms come to {largest:.3g}, and loss="
@@ -688,7 +689,7 @@ class LinearAdapter(KernelMatrixAdapter):
             and self.radius * LARGEST_FLOAT32 < 1.0
         ):
             raise ValueError(
-                f"the longest example has the norm {self.radius:.3g}, by which numbers of float32 "
+                f"the longest row has the norm {self.radius:.3g}, by which numbers of float32 "
                 "cannot be divided: scale X, or pass it as float64"
             )
 

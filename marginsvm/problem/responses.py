@@ -518,7 +518,7 @@ class CappedSoftmax(Response):
             soft = lowest[:, 0] - mu * np.log(total[:, 0] / (k - 1))
             group = _of_group(soft, self.upper, 1.0, mu)
             q = (group.q / total[:, 0])[:, None] * e
-            return -rows.adjoint(q).sum(axis=0) * np.sqrt(2.0), (q, group)
+            return -rows.adjoint(q).sum(axis=0), (q, group)
 
         def curvature(there: tuple[Array, _Group]) -> Array:
             q, group = there

@@ -11,9 +11,8 @@ map                 problems                value of a row                   sha
 ``ClassPairs``      k > 2 classes           ``S[i, c_i] - S[i, j]``, j != c  (n, k)        classes c
 ==================  ======================  ===============================  ============  =========
 
-Numbers may be Fractions, so that there is no factor ``1/sqrt(2)``: rows of ``ClassPairs`` are
-``sqrt(2)`` times as long as their examples. A *flat index* of a row is its index in the flattened
-array of this shape; an entry for an example's own class is no row.
+Rows of ``ClassPairs`` are ``sqrt(2)`` times as long as their examples. A *flat index* of a row is
+its index in the flattened array of this shape; an entry for an example's own class is no row.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class Rows(ABC):
         Sample weights, to which ``prior`` is proportional; None: they are all equal.
     """
 
-    unit: float  # margins of rows times this and the problem's radius are in the user's units
+    square = SignedExamples.square  # squared norm of a row, relative to its example's
     map: Any
 
     def __init__(
@@ -202,7 +202,7 @@ class Rows(ABC):
             return factors[0, 0] * products[0, 0]
         groups = factors[:, :, None] * products
         moved = groups.sum(axis=1) - groups.sum(axis=0)
-        return moved[1] if len(self.shape) == 1 else np.sqrt(0.5) * moved
+        return moved[1] if len(self.shape) == 1 else moved
 
     # Intercepts.
 
@@ -227,8 +227,6 @@ class Rows(ABC):
 
 class BinaryRows(Rows):
     """One row for each example: ``y_i phi(x_i)``, with ``y_i = 1`` for class 1, else -1."""
-
-    unit = 1.0
 
     @cached_property
     def map(self) -> SignedExamples:
@@ -269,7 +267,7 @@ class BinaryRows(Rows):
 
 
 class MulticlassRows(Rows):
-    """Row ``(i, j)`` is ``phi(x_i) (e_{c_i} - e_j)^T / sqrt(2)``, j != c_i: as long as its example.
+    """Row ``(i, j)`` is ``phi(x_i) (e_{c_i} - e_j)^T``, j != c_i, sqrt(2) times as long as x_i.
 
     Margins and weights are arrays of shape (n_examples, k). The entry of an example's own
     class is not a row: its margin is infinite and its weight zero.
@@ -280,7 +278,7 @@ class MulticlassRows(Rows):
     ICML 2021. Section 5.2.
     """
 
-    unit = np.sqrt(2.0)
+    square = ClassPairs.square
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -298,17 +296,13 @@ class MulticlassRows(Rows):
         return self.map.fill(self.moves(F), np.inf)
 
     def moves(self, F: Array) -> Array:
-        m = self.map.values(F)
-        m *= np.sqrt(0.5)
-        return m
+        return self.map.values(F)
 
     def adjoint(self, q: Array) -> Array:
-        V = self.map.coefficients(q)
-        V *= np.sqrt(0.5)
-        return V
+        return self.map.coefficients(q)
 
     def locate(self, row_ids: Array) -> tuple[Array, Array]:
-        return self.map.example_of(row_ids), self.map.of_scores(row_ids) * np.sqrt(0.5)
+        return self.map.example_of(row_ids), self.map.of_scores(row_ids)
 
     def expand(self, table: Array) -> Array | float:
         return table.take(self.codes, axis=0) if self.balanced else table[0, 0]
@@ -317,7 +311,7 @@ class MulticlassRows(Rows):
         return reduced
 
     def score_offsets(self, beta: Array) -> Array | float:
-        return np.sqrt(2.0) * beta if self.balanced else np.zeros(self.n_classes)
+        return beta if self.balanced else np.zeros(self.n_classes)
 
 
 class OutputRows(BinaryRows):

@@ -33,8 +33,8 @@ def known(X, y, *, balanced=False, C=np.inf, normalize=False):
     rows = make_rows(y, int(y.max()) + 1, balanced=balanced)
     data = LinearAdapter(normalized(X) if normalize else X, rows, C)
     X = X / np.linalg.norm(X, axis=1)[:, None] if normalize else X
-    best = best_margin(X, y, fit_intercept=balanced, C=C) / data.radius / data.rows.unit
-    return data, explicit_rows(X, y, C=C)[0] / data.radius, best
+    best = best_margin(X, y, fit_intercept=balanced, C=C) / data.radius
+    return data, explicit_rows(X, y, C=C)[0] * rows.square**0.5 / data.radius, best
 
 
 def written_out(data, X, y):
