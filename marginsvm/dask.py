@@ -132,11 +132,17 @@ class DaskMargin(ClassifierMixin, BaseEstimator):
         seen = client.gather(client.map(itemgetter(1), checked))
         training = block_data(fitted, seen, partial(_ready, client, checked))
         if fitted.warm_start and type(last) is type(fitted):
-            fitted._progress, fitted.classes_ = last._progress, last.classes_
+            found = vars(last).items()
+            fitted.__dict__ |= {
+                name: value
+                for name, value in found
+                if name.endswith("_") or name == "_progress"
+            }
         try:
             fitted._fit(training, X, y)
         finally:  # an interrupt or an error keeps the model so far
-            if hasattr(fitted, "certificate_"):
+            certificate = getattr(fitted, "certificate_", None)
+            if certificate is not getattr(last, "certificate_", None):
                 self.estimator_, self.classes_ = fitted, fitted.classes_
                 self.n_features_in_ = fitted.n_features_in_
         return self

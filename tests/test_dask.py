@@ -332,14 +332,12 @@ def test_an_interrupted_fit_leaves_nothing_on_the_workers(client):
     np.testing.assert_array_equal(after.coef_, before.coef_)
 
 
-def lost_connection():
-    raise ConnectionResetError("the scheduler is gone")
+def fail():
+    raise RuntimeError("a chunk cannot be computed")
 
 
 @pytest.mark.callbacks
-@pytest.mark.parametrize(
-    "happens", [lambda: signal.raise_signal(signal.SIGINT), lost_connection]
-)
+@pytest.mark.parametrize("happens", [lambda: signal.raise_signal(signal.SIGINT), fail])
 @pytest.mark.parametrize("cls", [MomentumMarginClassifier, MaxMarginClassifier])
 def test_a_fit_that_ends_early_is_kept_and_goes_on(happens, cls, client):
     X, y = overlapping(np.random.default_rng(0), n=600, d=5)
@@ -347,7 +345,7 @@ def test_a_fit_that_ends_early_is_kept_and_goes_on(happens, cls, client):
     estimator = cls(C=1.0, tol=1e-9, max_iter=60, warm_start=True)
     model = DaskMargin(clone(estimator), client=client)
     model.estimator.set_callbacks(AtRound(2, happens))
-    with pytest.raises((KeyboardInterrupt, ConnectionResetError)):
+    with pytest.raises((KeyboardInterrupt, RuntimeError)):
         model.fit(dX, dy)
     half = model.to_local()
     assert (half.status_, half.n_iter_) == ("interrupted", 2)
