@@ -6,6 +6,7 @@ from marginsvm.audit import audit
 from marginsvm.certificate.certificate import Certificate
 from marginsvm.certificate.check import check_certificate
 from marginsvm.certificate.proof_files import save_proof
+from marginsvm.comparison import compare
 from marginsvm.display import CostCurveDisplay, MarginPathDisplay, SeparationDisplay
 from marginsvm.estimators.cv import MaxMarginClassifierCV
 from marginsvm.estimators.dual_state import DualStateMixin
@@ -72,6 +73,7 @@ __all__ = [
     "check_certificate",
     "check_separability",
     "check_separability_proof",
+    "compare",
     "cross_val_many",
     "fit_many",
     "margin_path",

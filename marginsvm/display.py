@@ -10,7 +10,11 @@ from sklearn.utils._optional_dependencies import check_matplotlib_support
 from marginsvm._typing import Array
 from marginsvm.certificate.unwrapping import unwrapped
 
-LABELS = {"n_iter": "rounds", "n_passes": "passes over the data", "seconds": "seconds"}
+LABELS = {
+    "n_iter": "iterations",
+    "n_passes": "passes over the data",
+    "seconds": "seconds",
+}
 
 
 def axes_for(display: Any, ax: Any, **options: Any) -> Any:
@@ -19,7 +23,7 @@ def axes_for(display: Any, ax: Any, **options: Any) -> Any:
     import matplotlib.pyplot as plt
 
     display.ax_ = plt.subplots(**options)[1] if ax is None else ax
-    display.figure_ = display.ax_.figure
+    display.figure_ = np.ravel(display.ax_)[0].figure
     return display.ax_
 
 
@@ -132,9 +136,8 @@ class MarginPathDisplay:
         (self.line_,) = ax.plot(history[x], lower, **{"label": self.name, **line_kw})
         color = self.line_.get_color()
         ax.plot(history[x], upper, color=color, linestyle="--", linewidth=1)
-        ax.fill_between(
-            history[x], np.maximum(lower, 0), upper, color=color, alpha=0.12, lw=0
-        )
+        band = {"color": color, "alpha": 0.12, "lw": 0}
+        ax.fill_between(history[x], lower, upper, where=lower > 0, **band)
         ax.axhline(0, color="0.7", linewidth=0.8)
         known = upper[np.isfinite(upper)]
         if known.size:  # margins of the first iterations may be far below

@@ -11,7 +11,7 @@ ROOT = Path(marginsvm.__file__).parent
 # Rooms, from top to bottom: a module imports from the rooms below its own, and from its own room.
 # Rooms of one line know nothing of each other.
 ROOMS = """
-verify
+verify comparison
 separation dask display many audit testing
 papers
 extend

@@ -85,6 +85,7 @@ PUBLIC = {
 }
 ELSEWHERE = {
     "audit": ["Audit"],
+    "comparison": ["Comparison"],
     "certificate.check": ["CertificateCheck"],
     "estimators.path": ["MarginPath"],
     "extend": ["Candidate", "Response", "Weights"],

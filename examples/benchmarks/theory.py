@@ -1,14 +1,14 @@
-"""Rounds to a certified gap, of all algorithms: the tables and the picture of docs/rates.rst.
+"""Iterations to a certified gap, of all algorithms: the tables and the picture of docs/rates.rst.
 
     MARGINSVM_DATA=... python examples/benchmarks/theory.py [picture.png]
     MARGINSVM_DATA=... python examples/benchmarks/theory.py --sentences
 
 The second line prints the numbers that stand in the page's sentences: whether the logarithm of
-momentum's bound shows, and how far progressive rescaling is after 1000 rounds.
+momentum's bound shows, and how far progressive rescaling is after 1000 iterations.
 
-All solve the same problem, without an intercept, on five data sets, in at most 10,000 rounds. The
-gap after a round is 1 - (best lower bound) / (best upper bound) so far, as rounds compute them, and
-a round is what ``n_iter_`` counts.
+All solve the same problem, without an intercept, on five data sets, in at most 10,000 iterations.
+The gap is 1 - (best lower bound) / (best upper bound) so far, where ``history_`` has a row: at each
+iteration up to 64, then whenever their number has grown by a thirty-second.
 """
 
 import sys
@@ -24,10 +24,10 @@ import marginsvm as m
 from marginsvm.problem.adapter import LinearAdapter
 from marginsvm.problem.rows import make_rows
 
-ROUNDS = 10_000
+MOST = 10_000
 GAPS = 10.0 ** -np.arange(1, 7)
 SMALLEST = 5e-7  # smaller gaps are drawn here
-COMMON = {"fit_intercept": False, "tol": SMALLEST, "max_iter": ROUNDS}
+COMMON = {"fit_intercept": False, "tol": SMALLEST, "max_iter": MOST}
 
 
 class NesterovWeights:
@@ -35,7 +35,7 @@ class NesterovWeights:
 
     def __init__(self):
         self.a = [0.0]
-        while len(self.a) < ROUNDS + 2:
+        while len(self.a) < MOST + 2:
             self.a.append(0.5 + np.sqrt(0.25 + self.a[-1] ** 2))
 
     def __call__(self, t):
@@ -108,33 +108,26 @@ def sets():
         yield f"clouds, {n} x {d}", X, 2 * y - 1
 
 
-def gaps(estimator, X, y):
-    """Rounds, and the gap after each."""
-    history = estimator.fit(X, y).history_
-    lower, upper = history["margin"], history["margin_bound"]
-    return history["n_iter"], 1.0 - np.maximum(lower, 0.0) / upper
-
-
 def table(name, curves):
-    """A table in reStructuredText: for each algorithm, the rounds to each gap."""
+    """A table in reStructuredText: for each algorithm, the iterations to each gap."""
     print(f"\n.. csv-table:: {name}")
     print("    :header-rows: 1\n    :widths: 40, 10, 10, 10, 10, 10, 10\n")
     print("    algorithm," + ",".join(f"1e-{k}" for k in range(1, 7)))
-    for label, (rounds, gap) in curves.items():
-        reached = [rounds[gap <= wanted] for wanted in GAPS]
+    for label, (iterations, gap) in curves.items():
+        reached = [iterations[gap <= wanted] for wanted in GAPS]
         numbers = (str(r[0]) if len(r) else "" for r in reached)
         print(f'    "{label}",' + ",".join(numbers), flush=True)
 
 
 def picture(measured, path):
-    """Gaps against rounds, a panel for each data set; the legend has a place of its own."""
+    """Gaps against iterations, a panel for each data set; the legend has a place of its own."""
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(2, 3, figsize=(11, 7), layout="constrained")
     *panels, rest = axes.ravel()
     for ax, (name, curves) in zip(panels, measured.items(), strict=True):
         for label, (color, style, marker) in DRAWN.items():
-            rounds, gap = curves[label]
+            iterations, gap = curves[label]
             below = gap < 1.0
             look = {
                 "color": OKABE_ITO[color],
@@ -142,15 +135,15 @@ def picture(measured, path):
                 "marker": marker,
                 "label": label,
             }
-            ax.plot(rounds[below], np.maximum(gap[below], SMALLEST), **look)
+            ax.plot(iterations[below], np.maximum(gap[below], SMALLEST), **look)
         ax.set(
             title=name,
             xscale="log",
             yscale="log",
             ylim=(0.7 * SMALLEST, 1.4),
-            xlabel="rounds",
+            xlabel="iterations",
         )
-        ax.set_xlim(0.8, 1.2 * ROUNDS)
+        ax.set_xlim(0.8, 1.2 * MOST)
     for ax in (panels[0], panels[3]):
         ax.set_ylabel("certified relative gap")
     rest.axis("off")
@@ -200,9 +193,9 @@ def sentences():
 def main(path):
     measured = {}
     for name, X, y in sets():
-        measured[name] = {
-            label: gaps(method, X, y) for label, method in METHODS.items()
-        }
+        print(f"\n{name}", flush=True)
+        found = m.compare(METHODS, X, y)
+        measured[name] = {label: found.gaps(label) for label in METHODS}
         table(name, measured[name])
     picture(measured, path)
 
