@@ -48,6 +48,15 @@ def test_products_are_those_of_the_design_written_out(form, offset, constant, rn
     V[::2] = 0.0
     np.testing.assert_allclose(design.scores(w), A @ w.T, **tol)
     np.testing.assert_allclose(design.combine(V), V.T @ A, **tol)
+    single = design.X.dtype == np.float32
+    rough = {name: 1e-5 if single else value for name, value in tol.items()}
+    rough["atol"] *= 1.0 + offset
+    V[0] = 1e-320  # negligible, and slow
+    np.testing.assert_allclose(design.scores(w, precise=False), A @ w.T, **rough)
+    np.testing.assert_allclose(design.combine(V, precise=False), V.T @ A, **rough)
+    np.testing.assert_allclose(design.scores(w[0], precise=False), A @ w[0], **rough)
+    again = design.in_units(5.0).combine(V[:, 0], precise=False)
+    np.testing.assert_allclose(again, 0.5 * V[:, 0] @ A, **rough)
     few = np.zeros((60, 1))
     few[7] = 2.0
     np.testing.assert_allclose(design.combine(few), few.T @ A, **tol)
@@ -84,6 +93,18 @@ def test_a_far_mean_costs_no_digits(form, rng):
         design.gram(every, every), A @ A.T, rtol=1e-9, atol=1e-18
     )
     np.testing.assert_allclose(design.squared_norms, (A * A).sum(axis=1), rtol=1e-12)
+
+
+@each_form
+def test_few_examples_are_kept_in_their_units(form, rng):
+    X = rng.standard_normal((60, 7))
+    for design in (Design.of(form(X)), Design.of(form(X), mean=X.mean(axis=0))):
+        kept = design.table
+        assert (kept is None) == design.X.foreign
+        assert kept is None or kept.rows.dtype == design.near.dtype
+        assert kept is None or design.take(np.arange(5)).table.rows.shape == (5, 7)
+    wide = sp.csr_array((2000, 10**6)) if design.sparse else np.zeros((2000, 1000))
+    assert Design.of(wide).table is None or design.sparse
 
 
 def test_blocks_in_threads_give_the_sums_of_the_whole(rng):

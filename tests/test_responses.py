@@ -29,6 +29,7 @@ from marginsvm.problem.intercepts import (
     balancing_offsets,
     cycle_offsets,
     differences,
+    least_mean,
     min_cycle,
 )
 from marginsvm.problem.responses import balanced
@@ -134,6 +135,31 @@ def test_matrix_balancing_survives_wild_tables(rng):
         assert off <= 1e-12
 
 
+@pytest.mark.parametrize("k", [2, 3, 6])
+@pytest.mark.parametrize("spread", [0.3, 30.0, 3000.0])
+@pytest.mark.parametrize("response", [softmax, logistic])
+def test_a_search_finds_the_same_from_any_start(response, spread, k, rng):
+    codes = np.arange(40) % k
+    rows = make_rows(codes, k, balanced=True, weights=rng.random(40) + 0.1)
+    margins = rows.margins(spread * rng.standard_normal(rows.score_shape))
+    found = response.respond(rows, margins, 0.7)
+    searched = k > 2 or response is logistic
+    assert (found.start is not None) == searched
+    if not searched:
+        return
+    np.testing.assert_array_equal(found.start, [found.offsets, 0.0 * found.offsets])
+    for near, moved in (
+        (found.offsets, 0.0),
+        (rng.standard_normal(k), 0.1),
+        (0.0, 1e4),
+    ):
+        start = np.array([near + np.zeros(k), moved * rng.standard_normal(k)])
+        again = response.near(start).respond(rows, margins, 0.7)
+        np.testing.assert_allclose(again.q, found.q, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(imbalance(rows, again.q), 0.0, atol=1e-10)
+        np.testing.assert_array_equal(again.start[1], again.offsets - start[0])
+
+
 @pytest.mark.parametrize("balanced", [True, False])
 @pytest.mark.parametrize("C", [np.inf, 0.7])
 @pytest.mark.parametrize("response", RESPONSES)
@@ -236,6 +262,7 @@ def test_offsets_and_the_cheapest_cycle_prove_each_other(k, rng):
         np.fill_diagonal(cost, np.inf)
         (mean, edges), found = min_cycle(cost), cycle_offsets(cost)
         size = np.abs(cost[np.isfinite(cost)]).max()
+        assert least_mean(cost) == pytest.approx(mean, abs=1e-13 * size)
         least = (cost + found[:, None] - found).min()  # no cycle has a smaller mean
         assert least - 1e-13 * size <= mean <= least + 1e-13 * size
         assert mean == pytest.approx(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -18,7 +18,14 @@ from marginsvm._typing import Array
 from marginsvm.problem.design import Design, mean_of
 from marginsvm.problem.examples import FloatExamples
 from marginsvm.problem.kernels import CACHE_SIZE, ColumnCache, Gram
-from marginsvm.problem.matrix import FLOAT32, FLOAT64, Dense, as_matrix, support_of
+from marginsvm.problem.matrix import (
+    FLOAT32,
+    FLOAT64,
+    Dense,
+    Matrix,
+    as_matrix,
+    support_of,
+)
 from marginsvm.problem.quadratic_program import (
     QuadraticProgram,
     classification,
@@ -74,6 +81,9 @@ class Predictor:
         The ridge's coordinates of a soft margin, one for each row, divided by the row's entry
         there: for a combination of rows, its coefficients. With a kernel, the coefficients of the
         rows: every predictor is then a combination of them.
+    start : ndarray or None
+        Where the search for the best response may begin: the ``start`` of the response that is the
+        last term of the sum.
 
     Examples
     --------
@@ -90,24 +100,25 @@ class Predictor:
 
     image: Array
     coef: Array
+    start: Array | None = field(default=None, repr=False)
 
     def __add__(self: AnyPredictor, other: AnyPredictor) -> AnyPredictor:
-        return _kind(self, other)(self.image + other.image, self.coef + other.coef)
+        return _sum(self, other, self.image + other.image, self.coef + other.coef)
 
     def __sub__(self: AnyPredictor, other: AnyPredictor) -> AnyPredictor:
-        return _kind(self, other)(self.image - other.image, self.coef - other.coef)
+        return _sum(self, other, self.image - other.image, self.coef - other.coef)
 
     def __mul__(self, factor: float) -> Self:
-        return type(self)(factor * self.image, factor * self.coef)
+        return type(self)(factor * self.image, factor * self.coef, self.start)
 
     __rmul__ = __mul__
 
     def __truediv__(self, divisor: float) -> Self:
-        return type(self)(self.image / divisor, self.coef / divisor)
+        return type(self)(self.image / divisor, self.coef / divisor, self.start)
 
     def copy(self) -> Self:
         """Copy with new arrays, for loops that change coordinates in place."""
-        return type(self)(self.image.copy(), self.coef.copy())
+        return type(self)(self.image.copy(), self.coef.copy(), self.start)
 
     def has_shape_of(self, other: Predictor) -> bool:
         """Whether the two may be added."""
@@ -153,9 +164,10 @@ class Vector(Predictor):
         return float(self.coef.sum())
 
 
-def _kind(one: Predictor, other: Predictor) -> Any:
-    """Type of a sum, which is a combination of rows only if both terms are."""
-    return type(one) if isinstance(other, type(one)) else Predictor
+def _sum(one: Predictor, other: Predictor, image: Array, coef: Array) -> Any:
+    """A sum is a combination of rows only if both terms are; its start is the last term's."""
+    kind = type(one) if isinstance(other, type(one)) else Predictor
+    return kind(image, coef, one.start if other.start is None else other.start)
 
 
 class NotFinite(ValueError):  # noqa: N818 - of examples
@@ -247,6 +259,24 @@ class BestResponse:
 
     vector: Vector
     weights: Weights
+
+
+AnyResponse = TypeVar("AnyResponse", bound=Response)
+
+
+def from_the_start(response: AnyResponse, w: Predictor) -> AnyResponse:
+    """The response, searched for from the start that the predictor has."""
+    if w.start is None or not hasattr(response, "near"):
+        return response
+    found: AnyResponse = response.near(w.start)
+    return found
+
+
+def responded(vector: Vector, weights: Weights) -> BestResponse:
+    """The best response, whose vector keeps the start for the next one."""
+    if weights.start is not None:
+        vector = replace(vector, start=weights.start)
+    return BestResponse(vector, weights)
 
 
 class KernelMatrixAdapter(ABC):
@@ -480,7 +510,8 @@ class KernelMatrixAdapter(ABC):
         if norm.p == 2.0 and norm.signs is None:
             return w + u
         image = norm.mirrored(norm.mirror(w.image) + norm.mirror(u.image))
-        return Predictor(image, w.coef + u.coef)
+        start = w.start if u.start is None else u.start
+        return Predictor(image, w.coef + u.coef, start)
 
     @property
     def strong_convexity(self) -> float:
@@ -547,8 +578,9 @@ class KernelMatrixAdapter(ABC):
     ) -> BestResponse:
         """Best response to the predictor ``w``, by one pass."""
         response = response if self.upper is None else below(response, self.upper)
+        response = from_the_start(response, w)
         weights = response.respond(self.rows, self.margins(w), mu)
-        return BestResponse(self.combine(weights.q), weights)
+        return responded(self.combine(weights.q), weights)
 
     def layout(self) -> RowLayout:
         """The rows as plain arrays, for compiled loops that change vectors in place."""
@@ -704,8 +736,6 @@ class LinearAdapter(KernelMatrixAdapter):
         return (*self.rows.score_shape[1:], self.examples.d)
 
     def _adjoint(self, V: Array, precise: bool) -> Array:
-        if not V.any():
-            return np.zeros(self.image_shape)
         self.work.passes += 1.0
         return self.design.combine(V, precise=precise)
 
@@ -722,13 +752,11 @@ class LinearAdapter(KernelMatrixAdapter):
         self, w: Predictor, mu: float = 1.0, response: Response = softmax
     ) -> BestResponse:
         rows, design, passes = self.rows, self.design, self.work.passes
-        near, once = design.near.sampled, not design.X.in_memory
-        if isinstance(near, Dense) and near.size >= LARGE and reads_once(near, rows):
-            near, once = near.in_parts(), True
-        once &= rows.n_offsets**2 * design.d <= LARGEST_SUMS
-        if not (once and self.upper is None and isinstance(response, Softmax)):
+        near = self._read_once
+        if near is None or self.upper is not None or not isinstance(response, Softmax):
             best = super().respond(w, mu, response)
-        else:  # blocks are read once for scores and products
+        else:
+            response = from_the_start(response, w)
             coef, shift = design.for_products(
                 self.norm_of_predictors.mirror(w.image), False
             )
@@ -742,11 +770,20 @@ class LinearAdapter(KernelMatrixAdapter):
             )
             weights, image = response.of_all(rows, response.of_blocks(found), mu)
             total = 0.0 if rows.balanced else rows.adjoint(weights.q).sum(axis=0)
-            best = BestResponse(
-                Vector(design.completed(image, total), weights.q), weights
-            )
+            vector = Vector(design.completed(image, total), weights.q)
+            best = responded(vector, weights)
         self.work.passes = passes + 1.0
         return best
+
+    @cached_property
+    def _read_once(self) -> Matrix | None:
+        """The examples, if their blocks are read once for scores and products."""
+        near, rows = self.design.near.sampled, self.rows
+        if rows.n_offsets**2 * self.design.d > LARGEST_SUMS:
+            return None
+        if isinstance(near, Dense) and near.size >= LARGE and reads_once(near, rows):
+            return near.in_parts()
+        return None if self.design.X.in_memory else near
 
     def second_derivatives(self, w: Predictor, row_ids: Array) -> Array:
         examples, signs = self.rows.locate(row_ids)

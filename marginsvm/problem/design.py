@@ -12,6 +12,7 @@ from copy import copy
 from typing import Any, Self, TypeVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from marginsvm._rounding import (
     CHAIN,
@@ -154,7 +155,7 @@ class Design(FloatExamples):
         """The design in units of another radius."""
         other = copy(self)
         other.radius = radius
-        for name in ("squared_norms", "spread"):
+        for name in ("squared_norms", "spread", "table"):
             vars(other).pop(name, None)
         return other
 
@@ -188,6 +189,17 @@ class Design(FloatExamples):
         return np.append(x, last[..., None], axis=-1)
 
     # Products with all examples.
+
+    @cached_property
+    def table(self) -> Table | None:
+        """All examples in these units, for rounds on few of them; None: they are not few."""
+        X = self.near
+        entries = 2 * X.size if self.sparse else X.size  # with its transpose
+        if X.foreign or not X.in_memory or entries * FLOAT64.itemsize > BLOCK_BYTES:
+            return None
+        rows = rows_of(X, self.late, self.constant, self.radius)
+        rows = rows.astype(X.dtype, copy=False)
+        return Table(rows, self.mean if self.sparse else None)
 
     def published(self, w: Array) -> tuple[Array, Any]:
         """The predictor for x as given, and the offset subtracted from its scores."""
@@ -241,6 +253,8 @@ class Design(FloatExamples):
         Without ``precise``, they are computed in the precision of the examples, and only some
         bytes of blocks are compared.
         """
+        if not precise and self.table is not None:
+            return self.table.scores(w)
         (coef, shift), chain = self.for_products(w, precise), LONG * precise
         near = self.near if precise else self.near.sampled
         F = near.each(lambda X: np.subtract(X.times(coef, chain), shift, dtype=FLOAT64))
@@ -251,17 +265,16 @@ class Design(FloatExamples):
 
         Without ``precise``, as in ``scores``.
         """
-        near = self.near if precise else self.near.sampled
-        if 20 * np.count_nonzero(V) < V.size:
+        near, nonzero = self.near if precise else self.near.sampled, np.count_nonzero(V)
+        if nonzero == 0:
+            return np.zeros((*V.shape[1:], self.d))
+        if 20 * nonzero < V.size:
             few = support_of(V)
             w = near[few].adjoint(V[few].astype(FLOAT64, copy=False), CHAIN)
+        elif not precise and self.table is not None:
+            return self.table.combine(V)
         else:
-            W, chain = V, CHAIN
-            if (
-                not precise
-            ):  # negligible coefficients may be subnormal, five times as slow
-                W, chain, size = V.astype(self.near.dtype), 0, np.abs(V)
-                W[size < np.finfo(W.dtype).eps ** 2 * size.max()] = 0.0
+            W, chain = (V, CHAIN) if precise else (in_precision(V, near.dtype), 0)
             w = summed(near.each(lambda block, V: block.adjoint(V, chain), W))
         return self.completed(w.astype(FLOAT64, copy=False), V.sum(axis=0))
 
@@ -440,6 +453,47 @@ class Design(FloatExamples):
             H[-2] *= self.constant / self.radius
             H[:, -2] *= self.constant / self.radius
         return H
+
+
+class Table:
+    """Few examples in their units, so that products are no more than their arithmetic.
+
+    Parameters
+    ----------
+    rows : ndarray or CSR matrix of shape (n, d)
+        In the precision of the examples.
+    mean : ndarray of shape (d,) or None
+        To be subtracted in products.
+    """
+
+    def __init__(self, rows: Any, mean: Array | None) -> None:
+        self.rows, self.mean = rows, mean
+        self.columns = rows.T.tocsr() if sp.issparse(rows) else rows.T
+
+    def scores(self, w: Array) -> Array:
+        """See ``Design.scores``."""
+        F = self.rows @ w.T.astype(self.rows.dtype, copy=False)
+        if self.mean is not None:
+            F = F - w @ self.mean
+        return F.astype(FLOAT64, copy=False)
+
+    def combine(self, V: Array) -> Array:
+        """See ``Design.combine``."""
+        dtype = self.rows.dtype
+        W = V if dtype == V.dtype else in_precision(V, dtype)
+        w = (self.columns @ W).T.astype(FLOAT64, copy=False)
+        if self.mean is not None:
+            w = w - np.multiply.outer(V.sum(axis=0), self.mean)
+        return w
+
+
+def in_precision(V: Array, dtype: np.dtype) -> Array:
+    """Coefficients in the precision of products, where negligible ones could be subnormal: these
+    take five times as long, and become 0.
+    """
+    W, size = V.astype(dtype), np.abs(V)
+    W[size < np.finfo(dtype).eps ** 2 * size.max()] = 0.0
+    return W
 
 
 def written(some: Matrix, late: Array | None, constant: float, radius: float) -> Array:

@@ -14,6 +14,8 @@ References
 J. Cochet-Terrasson et al. Numerical computation of spectral elements in max-plus algebra.
 IFAC Conference on System Structure and Control, 1998.
 
+R. Karp. A characterization of the minimum cycle mean in a digraph. Discrete Mathematics 23 (1978).
+
 E. Osborne. On pre-conditioning of matrices. Journal of the ACM 7 (1960).
 """
 
@@ -21,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
+from math import log
 from typing import Any, TypeVar
 
 import numpy as np
@@ -32,6 +35,8 @@ T = TypeVar("T", bound=Any)
 
 CYCLE_ROUNDING = 2.0**-49  # of a cycle's mean, relative to the largest cost
 EPS = 2.0**-52
+# Classes for which Karp's algorithm, in time k^3 but with few calls, is quicker than Howard's.
+FEW_CLASSES = 16
 MORE_ROUNDS = (
     50  # of Howard's algorithm, besides one for each class; 700 classes take ten
 )
@@ -52,7 +57,7 @@ def cycle_offsets(low: Array) -> Array:
     finite = np.abs(low[np.isfinite(low)])
     # a cycle of negative length, by rounding, would leave no shortest paths
     rounding = CYCLE_ROUNDING * float(finite.max(initial=0.0))
-    distance = _distances(low - (min_cycle(low)[0] - rounding))
+    distance = _distances(low - (least_mean(low) - rounding))
     beta = 0.5 * (distance.mean(axis=0) - distance.mean(axis=1))
     return beta - beta.mean()
 
@@ -64,6 +69,22 @@ def _distances(cost: Array) -> Array:
     for c in range(len(cost)):
         distance = np.minimum(distance, distance[:, c, None] + distance[c])
     return distance
+
+
+def least_mean(cost: Array) -> float:
+    """Smallest mean cost of a cycle of classes: for few classes by Karp's algorithm.
+
+    It takes k products of k x k, each a call. With D_m the least cost of a walk of m edges that
+    ends at a class, the mean is the least over these classes of max_m (D_k - D_m) / (k - m).
+    """
+    k = len(cost)
+    if k > FEW_CLASSES or np.isfinite(cost).sum() != k * (k - 1):
+        return min_cycle(cost)[0]
+    walks = np.zeros((k + 1, k))
+    for m in range(k):
+        np.minimum.reduce(walks[m][:, None] + cost, axis=0, out=walks[m + 1])
+    means = (walks[k] - walks[:k]) / np.arange(k, 0, -1)[:, None]
+    return float(means.max(axis=0).min())
 
 
 def min_cycle(cost: Array) -> tuple[float, list[tuple[int, int]]]:
@@ -178,19 +199,30 @@ def balancing_offsets(table: Array, start: Array | None = None) -> Array:
         np.exp(weight, out=weight)
         out, into = weight.sum(axis=1), weight.sum(axis=0)
         whole = out.sum()
-        if np.abs(out - into).sum() <= tol * whole:
+        off = np.abs(out - into).sum()
+        if off <= tol * whole:
             break
         hessian = -weight - weight.T + whole / k  # the last: offsets of mean 0
         hessian.flat[:: k + 1] += out + into + RIDGE * whole
         _, step, _ = dposv(hessian, out - into)
         d = step.max() - step.min()
         beta = beta + step * (np.log1p(d) / d if d > 0.5 else 1.0)
+        if d * off <= 0.1 * tol * whole:
+            break  # that is about what a full step leaves of the imbalance
     else:
         if (
-            np.abs(out - into).sum() > 1e-6 * whole
-        ):  # alpha in one direction: none balance it
-            beta = first
+            off > 1e-6 * whole
+        ):  # alpha in one direction: none balance it; or the start was far away
+            beta = first if start is None else balancing_offsets(table)
     return beta - beta.mean() if start is None else beta
+
+
+def balance(table: Array, start: Array | None = None) -> tuple[Array, float]:
+    """Balancing offsets, and the logarithm of the sum of the table that they balance."""
+    beta = balancing_offsets(table, start)
+    if len(table) == 2:  # half of the sum is in each group
+        return beta, 0.5 * float(table[0, 1] + table[1, 0]) + log(2.0)
+    return beta, float(logsumexp((table - differences(beta)).ravel()))
 
 
 def balancing_factors(table: Array) -> Array:

@@ -35,8 +35,9 @@ from marginsvm.problem.matrix import (
 
 CACHE_SIZE = 2000.0  # MB: columns of 8,700 of 30,000 examples
 # Memory of the kernel values computed at once, and of the strip of a stored matrix that a thread
-# multiplies at once. Smallest number of strips of a product: sums depend on their number.
-COMPUTED_BYTES, STRIP_BYTES, STRIPS = 2**24, 2**22, 8
+# multiplies at once. Smallest number of strips of a product: sums depend on their number; and the
+# memory of a matrix that is one strip, as it stays in cache.
+COMPUTED_BYTES, STRIP_BYTES, STRIPS, AT_ONCE = 2**24, 2**22, 8, 2**23
 EXAMPLES_AT_ONCE = 4096  # of a column that a thread computes
 BLOCK = 128  # examples of a block on the diagonal, of which only the diagonal is kept
 LARGEST_POWER = 9  # degree of polynomials that are computed by products
@@ -653,10 +654,15 @@ class Gram(FloatExamples):
                 F += product(columns.T.astype(FLOAT64, copy=False), V[some])
         else:
             F = self._product(self.whole(), V, precise)
-        return (F + self.constant**2 * V.sum(axis=0)) / self.radius**2
+        if self.constant:
+            F += self.constant**2 * V.sum(axis=0)
+        F /= self.radius**2
+        return F
 
     def _product(self, K: Array, V: Array, precise: bool) -> Array:
         """``K V``, strip by strip in several threads."""
+        if not precise and K.nbytes <= AT_ONCE:
+            return (K @ V.astype(K.dtype, copy=False)).astype(FLOAT64, copy=False)
         n, F, size = (
             self.n,
             np.empty(V.shape),

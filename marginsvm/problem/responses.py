@@ -6,9 +6,9 @@ equality constraint (is balanced).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from math import exp, log
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from dataclasses import dataclass, field, replace
+from math import exp, log, nan
+from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 from scipy.special import expit
@@ -16,12 +16,11 @@ from scipy.special import expit
 from marginsvm._rounding import UNIT
 from marginsvm._typing import Array
 from marginsvm.problem.intercepts import (
+    balance,
     balancing_factors,
-    balancing_offsets,
     differences,
     imbalance,
     least_of_convex,
-    logsumexp,
     min_cycle,
 )
 from marginsvm.problem.matrix import Dense
@@ -45,6 +44,8 @@ LEAST_SMOOTHING = (
     1e-7  # of capped responses of many classes, relative to the range of margins
 )
 LARGEST_EXPONENT = 700.0  # dimensionless; the exponential of 710 overflows float64
+# Exponents whose exponentials count as 0 beside those near 1; that of -708 is subnormal.
+NEGLIGIBLE, LEAST = -600.0, float(np.finfo(np.float64).min)
 WORTH_COMPILING = 2**19  # entries of a block
 
 
@@ -68,6 +69,8 @@ class Weights:
         l1 norm of the gradient of the average loss in the margins (dimensionless).
     smoothness : float
         Ji's rho of the loss (dimensionless): its psi is rho-smooth in the maximum norm.
+    start : ndarray or None
+        For ``near`` of the next response, see :class:`Response`.
 
     Examples
     --------
@@ -87,6 +90,7 @@ class Weights:
     log_risk: float
     gradient_mass: float
     smoothness: float = 1.0
+    start: Array | None = None
 
 
 @runtime_checkable
@@ -94,7 +98,8 @@ class Response(Protocol):
     """A smoothed best response, the argument of ``problem.respond``.
 
     It is a frozen dataclass of its parameters, which can be pickled. A method ``below(upper)``
-    returns the response under upper bounds (for ``nu``).
+    returns the response under upper bounds (for ``nu``); ``near(start)`` the response whose search
+    begins at the ``start`` that the weights of another one have.
 
     Examples
     --------
@@ -143,6 +148,35 @@ def below(response: Response, upper: Array) -> Response:
     return capped
 
 
+@dataclass(frozen=True)
+class Searched(Response):
+    """A response that is found by a search.
+
+    Parameters
+    ----------
+    start : ndarray of shape (2, m) or None
+        What the last search found, and how far from what the one before found (units of the
+        radius): this one begins as far from the last. It changes no more than rounding.
+    """
+
+    start: Array | None = field(default=None, kw_only=True, compare=False, repr=False)
+
+    def near(self, start: Array) -> Self:
+        """The same response, searched for from ``start`` on."""
+        return replace(self, start=start)
+
+    @property
+    def guess(self) -> Array | None:
+        """Where the search begins."""
+        return None if self.start is None else self.start[0] + self.start[1]
+
+    def next_start(self, found: Array) -> Array:
+        """The start of the next search, after what this one has found."""
+        return np.array(
+            [found, found - (found if self.start is None else self.start[0])]
+        )
+
+
 def balanced(rows: Rows, q: Array) -> Array:
     """Balance nearly balanced weights up to rounding, by a factor for each group.
 
@@ -157,7 +191,7 @@ def balanced(rows: Rows, q: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Softmax(Response):
+class Softmax(Searched):
     """``argmin <margins, q> + mu KL(q || prior)`` over the (balanced) simplex.
 
     The gradient of Ji's ``psi`` for the exponential loss; Ramdas's ``p_mu``.
@@ -165,6 +199,8 @@ class Softmax(Response):
 
     def respond(self, rows: Rows, margins: Array, mu: float = 1.0) -> Weights:
         """Weights on the rows, given the margins of all rows."""
+        if margins.ndim == 1 or not rows.balanced:
+            return self._of_few_groups(rows, margins, mu)
         E, largest = margins / -mu, rows.group_min(margins) / -mu
         mass, q = self._exponentials(rows, E, largest)
         shift, rest = self._finished(rows, largest, mass, mu)
@@ -181,25 +217,57 @@ class Softmax(Response):
     def _exponentials(rows: Rows, E: Array, largest: Array) -> tuple[Array, Array]:
         """Exponentials relative to the largest exponent of each group, after their sums."""
         e = E - rows.expand(finite(largest))
+        e[
+            e < NEGLIGIBLE
+        ] = -np.inf  # exponentials that vanish are subnormal first: slow
         e = rows.weighted(np.exp(e, out=e))
         return rows.group_sum(e), e
 
     @staticmethod
+    def _of_few_groups(rows: Rows, margins: Array, mu: float) -> Weights:
+        """Where there is one group, or two with half of the weight each, as they balance.
+
+        This is a closed form, in numbers: for few rows, arrays of two take as long as all else.
+        """
+
+        def of_rows(values: Array) -> Array:
+            return values if len(values) == 1 else values.take(rows.codes)
+
+        low = rows.over_classes(np.minimum, margins, np.inf)
+        e = of_rows(low) - margins
+        if mu != 1.0:
+            e *= 1.0 / mu
+        e[e < NEGLIGIBLE] = -np.inf
+        e = rows.weighted(np.exp(e, out=e))
+        mass = rows.over_classes(np.add, e, 0.0).tolist()
+        share, lows = 1.0 / len(mass), low.tolist()
+        e *= of_rows(np.array([share / m if m > 0.0 else nan for m in mass]))
+        logs = [
+            log(m) - least / mu if m > 0.0 else nan
+            for m, least in zip(mass, lows, strict=True)
+        ]
+        half = 0.25 * mu * (logs[0] - logs[-1])
+        offsets = np.array([half, -half][: len(mass)])
+        log_risk = share * sum(logs) - log(share * rows.total_weight)
+        gradient_mass = exp(min(log_risk, LARGEST_EXPONENT))
+        return Weights(e, 1.0, share * sum(lows), offsets, log_risk, gradient_mass)
+
     def _finished(
-        rows: Rows, largest: Array, mass: Array, mu: float
+        self, rows: Rows, largest: Array, mass: Array, mu: float
     ) -> tuple[Array, tuple[Any, ...]]:
         """The groups' shifts, such that q is the exponentials of the exponents less these, and the
         fields of :class:`Weights` but q.
         """
         with np.errstate(divide="ignore"):
             table = largest + np.log(mass)
-        beta = balancing_offsets(table)
-        shift = differences(beta)
-        log_total = float(logsumexp((table - shift).ravel()))
+        guess = self.guess
+        beta, log_total = balance(table, None if guess is None else guess / mu)
         log_risk = log_total - log(rows.total_weight)
         gradient_mass = exp(min(log_risk, LARGEST_EXPONENT))
-        smallest = rows.min_margin(-mu * largest)
-        return shift + log_total, (1.0, smallest, mu * beta, log_risk, gradient_mass)
+        smallest, offsets = rows.min_margin(-mu * largest), mu * beta
+        start = self.next_start(offsets) if len(beta) > 2 else None  # else no search
+        rest = (1.0, smallest, offsets, log_risk, gradient_mass, 1.0, start)
+        return differences(beta) + log_total, rest
 
     # One pass over blocks of examples, each read once for scores and products. Sums are rescaled to
     # the largest exponent of all blocks; balancing only multiplies each group by a factor.
@@ -259,15 +327,15 @@ def reads_once(X: Any, rows: Rows) -> bool:
 
 
 def finite(largest: Array) -> Array:
-    """Largest exponents, 0 for groups that have no rows."""
-    return np.where(largest > -np.inf, largest, 0.0)
+    """Largest exponents, finite also for groups that have no rows."""
+    return np.maximum(largest, LEAST)
 
 
 # The logistic loss.
 
 
 @dataclass(frozen=True)
-class Logistic(Response):
+class Logistic(Searched):
     """Gradient of Ji's ``psi`` for the logistic loss (section 5.1, Appendix C).
 
     ``sigmoid(xi_i) / (1 - exp(-S))`` with ``xi = -margins`` and
@@ -276,11 +344,15 @@ class Logistic(Response):
 
     def respond(self, rows: Rows, margins: Array, mu: float = 1.0) -> Weights:
         """Weights on the rows, given the margins of all rows."""
-        start, n = softmax.respond(rows, margins, mu), rows.total_weight
-        # Below -37, ln(1 + exp(xi)) equals exp(xi) in float64, and S may underflow: the gradient is
-        # then the softmax, but the smoothness stays that of the logistic loss.
-        if start.min_margin > 37.0 * mu:
-            return replace(start, smoothness=n)
+        smallest, n = rows.min_margin(rows.group_min(margins)), rows.total_weight
+        guess, far = self.guess, smallest > 37.0 * mu
+        if guess is None or far:
+            # Below -37, ln(1 + exp(xi)) equals exp(xi) in float64, and S may underflow: the
+            # gradient is then the softmax, but the smoothness stays that of the logistic loss.
+            near = softmax.respond(rows, margins, mu)
+            if far:
+                return replace(near, smoothness=n, start=self.next_start(near.offsets))
+            guess = near.offsets
 
         def at(beta: Array) -> tuple[Array, Array]:
             s = expit(xi - rows.expand(differences(beta)))
@@ -290,7 +362,7 @@ class Logistic(Response):
             table = rows.group_sum(rows.weighted(s * (1.0 - s)))
             return np.diag(table.sum(axis=0) + table.sum(axis=1)) - table - table.T
 
-        xi, beta = margins / -mu, start.offsets / mu
+        xi, beta = margins / -mu, guess / mu
         if rows.balanced and np.isfinite(beta).all():
             beta = least_of_convex(at, curvature, beta, 1.0, 1e-14 * n)[0]
         xi = xi - rows.expand(differences(beta))
@@ -299,8 +371,10 @@ class Logistic(Response):
         total = float(q.sum())
         q = q / -np.expm1(-S)
         log_risk = float(np.log(S / n))
+        offsets = mu * beta
+        start = self.next_start(offsets) if rows.balanced else None
         return Weights(
-            q, float(q.sum()), start.min_margin, mu * beta, log_risk, total / n, n
+            q, float(q.sum()), smallest, offsets, log_risk, total / n, n, start
         )
 
     __call__ = respond
@@ -558,53 +632,62 @@ def _of_group(margins: Array, upper: Array, mass: float, mu: float) -> _Group:
     In the order of margins, find the first row that would not exceed its bound if it and all later
     rows shared the remaining mass in proportion to their exponentials.
     """
-    order, left, last = worst_first(margins, upper, mass)
-    m, c = margins[order], upper[order]
-    beyond = m[last] - m
-    with np.errstate(
-        over="ignore"
-    ):  # as for mu = 0: infinite, but for rows of the same margin
-        exponent = np.divide(
-            beyond, mu, out=np.copysign(np.inf, beyond), where=mu > 0.0
-        )
-    exponent[beyond == 0.0] = 0.0
-    e = np.exp(np.minimum(exponent, LARGEST_EXPONENT))
-    e *= c
-    rest = np.cumsum(e[:last][::-1])[::-1] + e[last:].sum()
-    exceeds = (exponent[:last] > LARGEST_EXPONENT) | (
-        left[:last] * e[:last] > c[:last] * rest
+    order, left = worst_first(margins, upper, mass)
+    last = len(left) - 1
+    m, c, quantile = margins[order[:last]], upper[order[:last]], margins[order[last]]
+    beyond = quantile - margins
+    if mu > 0.0:
+        with np.errstate(over="ignore"):
+            exponent = np.minimum(beyond / mu, LARGEST_EXPONENT)
+    else:  # the limit: infinite, but for rows of the same margin
+        exponent = np.where(beyond > 0.0, LARGEST_EXPONENT, -np.inf)
+        exponent[beyond == 0.0] = 0.0
+    e = np.exp(exponent)
+    e *= upper
+    first, later = e[order[:last]], float(e[order[last:]].sum())
+    rest = np.cumsum(first[::-1])[::-1] + later
+    exceeds = (beyond[order[:last]] > LARGEST_EXPONENT * mu) | (
+        left[:last] * first > c * rest
     )
     k = int(np.count_nonzero(exceeds))  # those that do come first
     others = max(
         mass - float(c[:k].sum()), 0.0
     )  # by sums that are more precise than running ones
-    share = others / float(e[k:].sum())
-    q = np.empty(len(m))
-    q[order] = np.append(c[:k], np.minimum(share * e[k:], c[k:]))
-    if mu == 0.0:  # the midpoint, where the mass ends at a row's upper bound
-        rounding, first, end = len(m) * UNIT * mass, last, last
-        if left[last] <= rounding and last > 0:
-            first = last - 1
-        elif last + 1 < len(m) and left[last + 1] >= -rounding:
-            end = last + 1
-        edge = 0.5 * float(m[first] + m[end])
-    else:
-        edge = float(m[last] + mu * np.log(share)) if share > 0.0 else float(m[last])
-    worst = float(c[:last] @ m[:last] + left[last] * m[last])
+    share = others / (float(first[k:].sum()) + later)
+    q = np.minimum(share * e, upper)
+    q[order[:k]] = c[:k]
+    edge = float(quantile)
+    if mu > 0.0 and share > 0.0:
+        edge += mu * log(share)
+    elif mu == 0.0:
+        edge = _midpoint(margins, upper, order, left, mass)
+    worst = float(c @ m + left[last] * quantile)
     return _Group(q, worst, float(c[:k] @ m[:k]) + others * edge, edge)
 
 
-def worst_first(margins: Array, upper: Array, mass: float) -> tuple[Array, Array, int]:
+def _midpoint(
+    margins: Array, upper: Array, order: Array, left: Array, mass: float
+) -> float:
+    """The margin at which the mass ends: where it is a row's upper bound, halfway to the next."""
+    rounding, last = len(margins) * UNIT * mass, len(left) - 1
+    first = end = last
+    if left[last] <= rounding and last > 0:
+        first = last - 1
+    elif last + 1 < len(order) and left[last] - upper[order[last]] >= -rounding:
+        end = last + 1
+    return 0.5 * float(margins[order[first]] + margins[order[end]])
+
+
+def worst_first(margins: Array, upper: Array, mass: float) -> tuple[Array, Array]:
     """Rows sorted by margin, as far as their upper bounds sum to ``mass``.
 
     Returns
     -------
     order : ndarray of shape (n,)
-        Sorted at least up to the row after ``last``; later rows have no smaller margins.
-    left : ndarray of shape (n,)
-        Remaining mass at each of these rows, when all earlier rows are at their bounds.
-    last : int
-        Index, in this order, of the last row with remaining mass.
+        Sorted at least up to the row after the last one with remaining mass; later rows have no
+        smaller margins.
+    left : ndarray
+        Mass that remains at each row up to that one, when all earlier rows are at their bounds.
     """
     order = np.arange(len(margins))
     enough = int(
@@ -613,6 +696,6 @@ def worst_first(margins: Array, upper: Array, mass: float) -> tuple[Array, Array
     if enough < len(order):
         order = np.argpartition(margins, enough)
     order[:enough] = order[:enough][np.argsort(margins[order[:enough]])]
-    passed = np.cumsum(upper[order])
-    last = min(int(np.searchsorted(passed, mass)), len(order) - 1)
-    return order, mass - np.append(0.0, passed[:-1]), last
+    passed = np.cumsum(upper[order[:enough]])
+    last = min(int(np.searchsorted(passed, mass)), enough - 1)
+    return order, mass - np.append(0.0, passed[:last])

@@ -22,7 +22,7 @@ import numpy as np
 from marginsvm._rounding import FEW, at_least
 from marginsvm._threads import cached_property
 from marginsvm._typing import Array
-from marginsvm.problem.intercepts import cycle_offsets, min_cycle
+from marginsvm.problem.intercepts import cycle_offsets, least_mean
 from marginsvm.problem.row_maps import ClassPairs, SignedExamples
 
 # Relative excess of nu over its largest feasible value that counts as rounding.
@@ -67,7 +67,7 @@ class Rows(ABC):
         other = copy(self)
         other.codes = self.codes[index]
         other.weights = None if self.weights is None else self.weights[index]
-        for computed in ("by_class", "map"):
+        for computed in ("by_class", "map", "total_weight"):
             vars(other).pop(computed, None)
         return other
 
@@ -108,7 +108,7 @@ class Rows(ABC):
         prior = self.weights / (self.weights.sum() * self.n_rows / self.n_examples)
         return self.per_example(prior)
 
-    @property
+    @cached_property
     def total_weight(self) -> float:
         """Sum over all rows of their sample weights (without weights, the number of rows)."""
         total = self.n_examples if self.weights is None else float(self.weights.sum())
@@ -163,13 +163,24 @@ class Rows(ABC):
         present = np.flatnonzero(np.diff(starts))
         return order, present, starts[present]
 
-    def _reduced(self, ufunc: np.ufunc, values: Array, none: float) -> Array:
+    def over_classes(self, ufunc: np.ufunc, values: Array, none: float) -> Array:
+        """Values reduced over the examples of each class, ``none`` where it has none.
+
+        Without groups, they are reduced over all rows, to the shape (1,).
+        """
         if not self.balanced:
-            return np.full((1, 1), ufunc.reduce(values, axis=None))
+            return np.array(ufunc.reduce(values, axis=None), ndmin=1)
         order, present, starts = self.by_class
-        reduced = np.full((self.n_classes, *values.shape[1:]), none)
-        reduced[present] = ufunc.reduceat(values.take(order, axis=0), starts, axis=0)
-        return self.table(reduced, none)
+        reduced = ufunc.reduceat(values.take(order, axis=0), starts, axis=0)
+        if len(present) < self.n_classes:
+            some = reduced
+            reduced = np.full((self.n_classes, *values.shape[1:]), none)
+            reduced[present] = some
+        return reduced
+
+    def _reduced(self, ufunc: np.ufunc, values: Array, none: float) -> Array:
+        reduced = self.over_classes(ufunc, values, none)
+        return self.table(reduced, none) if self.balanced else reduced[None]
 
     def group_min(self, margins: Array) -> Array:
         """Smallest margin of each group (infinite where there is no row)."""
@@ -210,7 +221,7 @@ class Rows(ABC):
         """Smallest margin under the best intercept, given the smallest margin of each group."""
         if len(low) <= 2:
             return 0.5 * float(low[0, -1] + low[-1, 0])
-        return min_cycle(low)[0]
+        return least_mean(low)
 
     def best_offsets(self, low: Array) -> Array:
         """Class offsets that attain ``min_margin(low)``: for two classes, the midpoint."""
@@ -357,6 +368,7 @@ class OutputRows(BinaryRows):
         other.intervals = self.intervals.restrict(index)
         other.weights = None if self.weights is None else self.weights[index]
         other.codes = self.codes[index] if self.codes.size else self.codes
+        vars(other).pop("total_weight", None)
         return other
 
     @property
