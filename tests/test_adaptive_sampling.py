@@ -1,6 +1,7 @@
 """Algorithm 2 against the plain recursion, its theorem, and the columns it goes by."""
 
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,10 +14,15 @@ from scipy.special import logsumexp, softmax
 from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
 from threadpoolctl import threadpool_limits
 
-from marginsvm import AdaptiveSamplingKernelClassifier, BatchPerceptron, theory_draws
+from marginsvm import (
+    AdaptiveSamplingKernelClassifier,
+    BatchPerceptron,
+    _compiling,
+    theory_draws,
+)
 from marginsvm.kernels import two_layer_relu_ntk
-from marginsvm.papers import adaptive_sampling
-from marginsvm.papers.adaptive_sampling import Draws, cycle_at, quantile, sums_of_runs
+from marginsvm.papers import adaptive_sampling, draws
+from marginsvm.papers.adaptive_sampling import Draws
 from marginsvm.problem import responses
 from marginsvm.problem.adapter import ColumnPlan, GramAdapter
 from marginsvm.problem.kernels import ColumnCache
@@ -94,6 +100,23 @@ def test_iterates_are_the_plain_recursion(name, k, C, balanced, rng, monkeypatch
             np.testing.assert_allclose(scores[used], G @ q, atol=1e-8 * scale)
 
 
+@pytest.mark.parametrize("k", [2, 3])
+def test_many_draws_in_a_step_are_as_many_steps(k, rng, monkeypatch):
+    """Of the same numbers, each from the q of its own round, with its own step and momentum."""
+    _, _, data = problem(rng, k, C=1.0, balanced=True)
+    clf, found = AdaptiveSamplingKernelClassifier(random_state=0), []
+    assert clf._algorithm().schedules(10)[1](3) == 0.75  # Nesterov's, by default
+    for size in (1, 20):
+        monkeypatch.setattr(
+            adaptive_sampling.AdaptiveSampling, "n_rounds", lambda *_, size=size: size
+        )
+        *_, state = rounds(clf, data, 40 // size)
+        found.append(state)
+    assert found[0].t == found[1].t == 40
+    for one, other in zip(table(data, found[0]), table(data, found[1]), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
+
+
 def table(data, state):
     """(margins, coefficients) of g and of w, over all the rows."""
     for F, q in ((state.g, state.c_g), (state.w, state.c_w)):
@@ -118,10 +141,19 @@ def test_rounding_does_not_drift(rng):
         )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("k", [2, 3, 5])
+def drawn_at(data, w, u):
+    """What is drawn with each row of uniform numbers, from the same w: steps of length 0."""
+    k, nothing = data.rows.n_classes, np.zeros(len(u))
+    draws, offsets = Draws(data), None if k == 2 else np.zeros(k)
+    before = w.copy()
+    found = draws.play(w, np.zeros_like(w), offsets, 0, u, nothing, nothing)
+    np.testing.assert_array_equal(w, before)
+    return found, draws.order
+
+
+@pytest.mark.parametrize("k", [2, slow(3), 5])
 @pytest.mark.parametrize("balanced", [True, False])
-@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("weighted", [True, slow(False)])
 def test_draws_follow_the_softmax(k, balanced, weighted, rng):
     """Over a fine grid of quantiles, the average draw is the package's own response."""
     weights = rng.random(60) + 0.1 if weighted else None
@@ -131,22 +163,21 @@ def test_draws_follow_the_softmax(k, balanced, weighted, rng):
     )
     _, (margins, _) = table(data, state)
     q = responses.softmax(data.rows, margins.reshape(data.rows.shape)).q
-    draws = Draws(data)
-    weights, _ = draws.respond(state.w, state.offsets)
-    groups = data.rows.group_sum(q) if balanced else by_group(data, q)
-    np.testing.assert_allclose(weights[1], groups)
-    for grid in (np.repeat((np.arange(20_000) + 0.5) / 20_000, 1 + k).reshape(-1, 1 + k),
-                 rng.random((20_000, 1 + k))):  # fmt: skip
+    for grid in (
+        np.repeat((np.arange(20_000) + 0.5) / 20_000, 1 + k).reshape(-1, 1 + k),
+        rng.random((20_000, 1 + k)),
+    ):
+        found, order = drawn_at(data, state.w, grid)
         counts = np.zeros(q.shape)
-        for u in grid:
-            drawn = draws.draw(weights, u)
-            assert not balanced or sorted(c for _, c, _, _ in drawn) == sorted(
-                1 - c if k == 2 else j for _, c, j, _ in drawn
-            )
-            for i, _, j, _ in drawn:
-                counts[draws.order[i] if k == 2 else (draws.order[i], j)] += 1.0 / len(
-                    drawn
-                )
+        for a in range(found.sizes.max()):
+            some = found.sizes > a
+            i, c, j = found.rows[some, a].T
+            np.testing.assert_array_equal(data.rows.codes[order[i]], c)
+            at = (order[i],) if k == 2 else (order[i], j)
+            np.add.at(counts, at, 1.0 / found.sizes[some])
+        for size in np.unique(found.sizes) if balanced and k > 2 else ():  # cycles
+            rows = found.rows[found.sizes == size, :size, 1:]
+            np.testing.assert_array_equal(*np.sort(rows, axis=1).transpose(2, 0, 1))
         shares = by_group(data, counts / len(grid)), by_group(data, q)
         np.testing.assert_allclose(*shares, atol=0.02)
     np.testing.assert_allclose(counts / len(grid), q, atol=0.02)
@@ -159,26 +190,40 @@ def by_group(data, q):
     return sums.reshape(k, -1) * (1.0 - np.eye(k))
 
 
-def test_quantiles():
+@pytest.mark.parametrize("n", [2, 5, 600, 5_000])
+def test_quantiles(n, rng):
     """Of few weights and of many, as by one running sum; never of a weight that is 0."""
-    rng = np.random.default_rng(0)
-    for n in (1, 5, 600, 5_000, 200_000):
-        weights = rng.random(n) * (rng.random(n) < 0.3)
-        weights[n // 2], weights[-1] = 1.0, 0.0 if n > 1 else 1.0
-        running = weights.cumsum()
-        for u in np.r_[0.0, rng.random(100), 1.0]:
-            i, at = quantile(weights, sums_of_runs(weights), u), u * running[-1]
-            assert weights[i] > 0
-            np.testing.assert_array_less(
-                running[i] - weights[i], at + 1e-9 * running[-1]
-            )
-            np.testing.assert_array_less(at, running[i] + 1e-9 * running[-1])
+    weights = np.ones(2 * n)
+    weights[:n] = rng.random(n) * (rng.random(n) < 0.3)
+    weights[n // 2], weights[n - 1] = 1.0, 0.0
+    rows = make_rows(np.arange(2 * n) // n, 2, balanced=True)
+    X = rng.standard_normal((2 * n, 2))
+    data = GramAdapter(linear_kernel, X, rows, plan=ColumnPlan(100.0, 1))
+    rows.weights = weights
+    u = np.r_[0.0, rng.random(100), 1.0]
+    found, _ = drawn_at(data, np.zeros((1, 2 * n)), np.repeat(u[:, None], 3, axis=1))
+    i, running = found.rows[:, 0, 0], weights[:n].cumsum()
+    assert np.all(weights[i] > 0)
+    at, rounding = u * running[-1], 1e-9 * running[-1]
+    np.testing.assert_array_less(running[i] - weights[i], at + rounding)
+    np.testing.assert_array_less(at, running[i] + rounding)
 
 
-def test_cycles_of_a_table_that_is_not_balanced_end():
+def test_cycles_of_a_table_that_is_not_balanced_end(monkeypatch):
     """What rounding leaves is followed to its dead end, and dropped."""
-    assert cycle_at(np.array([[0.0, 0.5], [0.5 - 1e-16, 0.0]]), 1 - 1e-16) == [0, 1, 0]
-    chain = np.array([[0.0, 0.5, 0.0], [0.0, 0.0, 0.1], [0.4, 0.0, 0.0]])
+    monkeypatch.setattr(_compiling, "njit", None)
+    source = Path(draws.__file__).read_text()
+    plain = {"__name__": "plain"}  # parts cannot be called once they are compiled
+    exec(source, plain)
+
+    def cycle_at(share, u):
+        q = plain["Response"].room(np.arange(len(share) + 1), len(share))
+        q.share[:] = share
+        size = plain["cycle"](q, u)
+        return q.path[: size + 1].tolist()
+
+    assert cycle_at([[0.0, 0.5], [0.5 - 1e-16, 0.0]], 1 - 1e-16) == [0, 1, 0]
+    chain = [[0.0, 0.5, 0.0], [0.0, 0.0, 0.1], [0.4, 0.0, 0.0]]
     assert cycle_at(chain, 0.9) == [0, 1, 2, 0]
 
 
@@ -187,11 +232,12 @@ def test_cycles_of_a_table_that_is_not_balanced_end():
 @pytest.mark.parametrize("balanced", [True, False])
 def test_extreme_uniforms_and_scores_give_valid_rows(u, spread, balanced, rng):
     _, _, data = problem(rng, 5, n=300, balanced=balanced)
-    draws = Draws(data)
-    q, _ = draws.respond(spread * rng.standard_normal((5, 300)), np.zeros(5))
-    drawn, own = draws.draw(q, np.full(6, u)), data.rows.codes[draws.order]
-    assert all(own[i] == c != j for i, c, j, _ in drawn)
-    assert not balanced or {c for _, c, _, _ in drawn} == {j for _, _, j, _ in drawn}
+    w = spread * rng.standard_normal((5, 300))
+    found, order = drawn_at(data, w, np.full((1, 6), u))
+    i, c, j = found.rows[0, : found.sizes[0]].T
+    assert np.all(data.rows.codes[order[i]] == c)
+    assert np.all(c != j)
+    assert not balanced or set(c) == set(j)
 
 
 def columns_of(X, y):
@@ -200,7 +246,6 @@ def columns_of(X, y):
     return GramAdapter(None, X @ X.T, data.rows, plan=PLAN), A, best
 
 
-@pytest.mark.slow
 def test_theorem_4_1(rng):
     """With the theorem's T, at least 1 - delta of 20 runs reach the margin less epsilon."""
     data, _, gamma = columns_of(*lopsided(rng, n=20, gamma=0.6))
@@ -370,14 +415,21 @@ def test_least_recently_used_goes_first():
     assert cache.slot[50] == -1
 
 
-def test_a_batch_is_filled_with_what_is_likely():
+def test_guesses_grow_while_they_are_used():
     cache, asked = cache_of(1000, 4)
-    cache.fetch(np.array([7]), lambda: np.array([7, 8, 9]))
-    cache.fetch(np.array([8, 1]))
-    assert asked == [
-        [7, 8, 9, 7],
-        [1, 1, 1, 1],
-    ]  # the width of the product never changes
+    allowed = []
+
+    def likely(most):
+        allowed.append(most)
+        return np.arange(20, 20 + min(most, 5))
+
+    cache.fetch(np.array([7]), likely)
+    assert asked == [[7, 20, 21, 22], [23, 24, 23, 24]]  # products of one width
+    cache.fetch(np.array([20, 21]), likely)  # nothing is missing
+    cache.fetch(np.array([8]), likely)
+    assert allowed == [16, 15]  # five guesses, of which two are used
+    cache.fetch(np.array([9]))
+    assert asked[-1] == [9, 9, 9, 9]
 
 
 @pytest.mark.slow

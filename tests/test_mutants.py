@@ -6,6 +6,7 @@ fails. A mutant that no case fails on lives, and is an error.
 """
 
 import sys
+from copy import copy
 from dataclasses import replace
 from importlib import import_module
 from itertools import product
@@ -105,8 +106,14 @@ class NotSmooth(Momentum):
 
 
 class UniformDraws(Draws):
-    def respond(self, w, offsets):
-        return super().respond(np.zeros_like(w), offsets)
+    """Of one draw a step: it is made at zero, and then added to w and g."""
+
+    def play(self, w, g, offsets, t0, u, theta, beta):
+        from_w, from_g = np.zeros_like(w), np.zeros_like(g)
+        found = super().play(from_w, from_g, copy(offsets), t0, u, theta, beta)
+        w += theta * beta * g + from_w
+        g[:] = beta * g + from_g
+        return found
 
 
 # Hanashiro and Abernethy; Ramdas and Pena; Wang, Hanashiro, Guha and Abernethy.

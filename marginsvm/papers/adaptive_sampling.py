@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -31,7 +33,7 @@ from marginsvm.problem.adapter import (
     KernelMatrixAdapter,
     Vector,
 )
-from marginsvm.problem.intercepts import balancing_offsets, shifted_table
+from marginsvm.problem.matrix import FLOAT64
 from marginsvm.schedules import (
     MOMENTA,
     STEPS,
@@ -42,9 +44,11 @@ from marginsvm.schedules import (
     theory_step,
 )
 
-GUESSED_DRAWS = 16  # columns computed together where the next draws can be predicted
-LEAST_EXPONENT = -700.0  # near it, numbers are subnormal: inaccurate and slow
-RUN = 256  # weights summed at a time in the search for a quantile
+if TYPE_CHECKING:
+    from marginsvm.papers.draws import Response, Rounds
+
+COMPUTED_TOGETHER = 4  # columns, where the next draws can be predicted
+WORTH_A_COLUMN = 0.5  # expected number of draws of an example whose column is guessed
 
 
 @dataclass(frozen=True)
@@ -52,8 +56,9 @@ class State:
     """After t draws; examples are sorted by class.
 
     ``w`` and ``g`` are the scores of the paper's ``w_t`` and ``g_{t-1}``, of shape (1, n) or, for
-    k > 2 classes, (k, n), divided by the square root of 2 so that a margin is a difference.
-    ``c_w`` and ``c_g`` are their coefficients on the rows.
+    k > 2 classes, (k, n).
+    ``c_w`` and ``c_g`` are their coefficients on the rows. ``offsets`` are the class offsets that
+    balanced the last draw; None for two classes.
     """
 
     t: int
@@ -62,7 +67,7 @@ class State:
     g: Array
     c_w: Array
     c_g: Array
-    offsets: Array  # class offsets that balanced the last draw
+    offsets: Array | None
 
 
 @dataclass(frozen=True)
@@ -118,7 +123,7 @@ class AdaptiveSampling(Algorithm):
         # With momentum, draws repeat the same examples for a while, and predictions are good.
         beta = self.schedules(n_rows=2)[1]
         plan = ColumnPlan(
-            self.cache_size, GUESSED_DRAWS if momentum_at(beta, 1) > 0 else 1
+            self.cache_size, COMPUTED_TOGETHER if momentum_at(beta, 1) > 0 else 1
         )
         return Requirements(by_passes=False, columns=plan)
 
@@ -133,33 +138,40 @@ class AdaptiveSampling(Algorithm):
         )
         k = problem.rows.n_classes
         zeros = np.zeros((1 if k == 2 else k, problem.rows.n_examples))
-        return State(0, seed, zeros, zeros, zeros, zeros, np.zeros(k))
+        offsets = None if k == 2 else np.zeros(k)
+        return State(0, seed, zeros, zeros, zeros, zeros, offsets)
 
     def step(self, problem: KernelMatrixAdapter, state: State) -> State:
-        """Some rounds of the listing, each from ``q_t``: the draw, g and w."""
-        draws, t0 = Draws(problem), state.t
+        """Rounds of the listing, by the compiled loop ``papers.draws.play``.
+
+        ::
+
+            q_t = softmax(-margins of w_t)         respond
+            i_t ~ q_t, with its row z              draw
+            g_t = beta_t (g_{t-1} + z)             move
+            w_{t+1} = w_t + theta_t (g_t + z)
+        """
+        t0 = state.t
         T = min(t0 + self.n_rounds(t0), self.max_draws)
         step, momentum = self.schedules(problem.n_rows)
         theta = [step_at(step, t) for t in range(t0, T)]
         beta = [momentum_at(momentum, t) for t in range(t0, T)]
-        w, g, offsets, drawn = state.w.copy(), state.g.copy(), state.offsets, []
         u = uniforms(state.seed, t0, T, 1 + problem.rows.n_classes)
-        for t in range(T - t0):
-            q, offsets = draws.respond(w, offsets)
-            z = draws.draw(q, u[t])
-            draws.move(
-                w, g, z, theta[t], beta[t]
-            )  # g = beta (g + z), w = w + theta (g + z)
-            drawn.append([(j, i) for i, _, j, _ in z])
+        w, g, offsets = state.w.copy(), state.g.copy(), copy(state.offsets)
+        drawn = Draws(problem).play(
+            w, g, offsets, t0, u, np.array(theta), np.array(beta)
+        )
         # coefficients of each draw, and of the initial g, accumulated backwards
-        c_w, c_g, in_w, in_g = np.zeros_like(w), np.zeros_like(w), 0.0, 1.0
+        shares, in_w, in_g = np.empty((T - t0, 2)), 0.0, 1.0
         for t in reversed(range(T - t0)):
             in_w, in_g = beta[t] * (theta[t] + in_w), beta[t] * in_g
-            for row in drawn[t]:
-                c_w[row] += (theta[t] + in_w) / len(drawn[t])
-                c_g[row] += in_g / len(drawn[t])
-        c_w += state.c_w + in_w * state.c_g
-        c_g += in_g * state.c_g
+            shares[t] = theta[t] + in_w, in_g
+        c_w, c_g = state.c_w + in_w * state.c_g, in_g * state.c_g
+        for a in range(drawn.rows.shape[1]):
+            some = drawn.sizes > a
+            i, _, r = drawn.rows[some, a].T
+            for c, share in ((c_w, shares[some, 0]), (c_g, shares[some, 1])):
+                np.add.at(c, (r, i), share / drawn.sizes[some])
         return State(T, state.seed, w, g, c_w, c_g, offsets)
 
     def candidates(
@@ -261,149 +273,75 @@ class AdaptiveSamplingKernelClassifier(
         }
 
 
-# Weights by class, with their ``sums_of_runs``; and the share of each group, a k x k table.
-Distribution = tuple[list[tuple[Array, Array]], Array]
-Drawn = list[
-    tuple[int, int, int, int]
-]  # rows: example, class, row of scores, and place of column
-
-
 class Draws:
-    """Responses to scores, and draws from these, for examples sorted by class.
-
-    The rows of a group (c, j), examples of class c against class j, are then a slice of row j of
-    the scores (two classes: of the only row).
-    """
+    """Rounds on the scores of examples sorted by class, and vectors of such scores."""
 
     def __init__(self, problem: KernelMatrixAdapter) -> None:
         rows, n = problem.rows, problem.rows.n_examples
-        self.problem, self.balanced, self.k = problem, rows.balanced, rows.n_classes
-        self.two = self.k == 2
-        self.order = rows.by_class[0]
-        starts = np.searchsorted(rows.codes[self.order], np.arange(self.k + 1))
-        self.blocks = [slice(*ends) for ends in pairwise(starts.tolist())]
-        self.cache = problem.columns()
-        self.scale = problem.column_scale()
-        self.prior = None if rows.weights is None else rows.weights[self.order]
-        self.slack = (
+        self.problem, self.k, self.two = problem, rows.n_classes, rows.n_classes == 2
+        self.order, self.cache = rows.by_class[0], problem.columns()
+        self.starts = np.searchsorted(rows.codes[self.order], np.arange(self.k + 1))
+        slack = (
             np.zeros(n) if problem.ridge is None else problem.ridge.reshape(n, -1)[:, 0]
         )
-        self.slack = self.slack[self.order]
-        sizes, rows_of_scores = np.diff(starts).tolist(), 1 if self.two else self.k
-        self.weights = [
-            np.empty((rows_of_scores, size)) for size in sizes
-        ]  # of the last response
+        self.slack = slack[self.order]
 
-    def respond(self, w: Array, offsets: Array) -> tuple[Distribution, Array]:
-        """Weights ``exp(-margins)`` by class, and the table of group sums of q.
+    def play(
+        self,
+        w: Array,
+        g: Array,
+        offsets: Array | None,
+        t0: int,
+        u: Array,
+        theta: Array,
+        beta: Array,
+    ) -> Rounds:
+        """Rounds in place, one for each row of u, and what is drawn in them."""
+        from marginsvm.papers import draws
 
-        With an intercept, q is balanced by offsets, with a warm start at those given.
-        """
-        tops, totals, weights = (
-            np.zeros((self.k, self.k)),
-            np.zeros((self.k, self.k)),
-            [],
+        rows, cache, T = self.problem.rows, self.cache, len(u)
+        sizes, drawn = np.zeros(T, np.int64), np.zeros((T, self.k, 3), np.int64)
+        rounds = draws.Rounds(theta, beta, u, sizes, drawn)
+        weights = np.empty(0) if rows.weights is None else rows.weights[self.order]
+        game = draws.Game(
+            starts=self.starts,
+            prior=weights.astype(FLOAT64),
+            slack=self.slack,
+            scale=self.problem.column_scale(),
+            balanced=rows.balanced,
+            order=self.order,
+            columns=cache.columns,
+            slot=cache.slot,
+            used=cache.used,
+            by_number=cache.order is None,
         )
-        for c, block in enumerate(self.blocks):
-            part, e, others = w[:, block], self.weights[c], self.others(c)
-            if self.two and c == 0:  # minus the margins, less the largest
-                top = part.max(axis=1, initial=-np.inf)
-                np.subtract(part, top[:, None], out=e)
-            elif self.two:
-                top = -part.min(axis=1, initial=np.inf)
-                np.subtract(-top[:, None], part, out=e)
-            else:
-                np.subtract(part, part[c], out=e)
-                top = e.max(axis=1, initial=-np.inf)
-                e -= top[:, None]
-            np.maximum(e, LEAST_EXPONENT, out=e)
-            np.exp(e, out=e)
-            if self.prior is not None:
-                e *= self.prior[block]
-            if not self.two:
-                e[c] = 0.0  # no rows
-            sums = sums_of_runs(e)
-            tops[c, others], totals[c, others] = top, sums.sum(axis=1)
-            weights.append((e, sums))
-        with np.errstate(divide="ignore"):
-            logs = np.log(totals) + tops
-        if self.balanced:
-            offsets = balancing_offsets(logs, offsets)
-            logs = shifted_table(logs, offsets)
-        share = np.exp(logs - logs.max())
-        return (weights, share / share.sum()), offsets
+        q = draws.Response.room(self.starts, len(w))
+        t = draws.play(game, w, g, offsets, q, rounds, 0)
+        while t < T:
+            examples = self.order[drawn[t, : sizes[t], 0]]
+            cache.fetch(examples, partial(self.likely, q, t0 + t))
+            t = draws.play(game, w, g, offsets, q, rounds, t)
+        used = int(sizes.sum())
+        cache.n_used += used
+        self.problem.work.passes += used * cache.passes
+        return rounds
 
-    def others(self, c: int) -> Any:
-        """The opponent classes of class c, as rows of scores; its own row has weight 0."""
-        return [1 - c] if self.two else slice(None)
-
-    def draw(self, q: Distribution, u: Array) -> Drawn:
-        """A row or, with an intercept, one row of each group of a cycle, which is balanced.
-
-        Each class has its own uniform number, so that the start of the cycle does not matter.
-        """
-        weights, share = q
-        if self.balanced:
-            path = cycle_at(share, u[0])
-        else:
-            path = list(
-                divmod(
-                    quantile(share.ravel(), sums_of_runs(share.ravel()), u[0]), self.k
-                )
-            )
-        rows = []
-        for c, j in pairwise(path):
-            e, sums = (of_all[0 if self.two else j] for of_all in weights[c])
-            i = quantile(e, sums, u[1 + c]) + self.blocks[c].start
-            rows.append((i, c, 0 if self.two else j))
-        examples, cache = self.order[[i for i, _, _ in rows]], self.cache
-        cache.fetch(examples, lambda: self.likely(weights, share))
-        cache.n_used += len(rows)
-        self.problem.work.passes += len(rows) * cache.passes
-        return [
-            (*row, slot)
-            for row, slot in zip(rows, cache.slot[examples].tolist(), strict=True)
-        ]
-
-    def move(self, w: Array, g: Array, z: Drawn, theta: float, beta: float) -> None:
-        """``g = beta (g + z)`` and ``w = w + theta (g + z)``, z the mean of the drawn rows."""
-        from marginsvm.papers.coordinates import move
-
-        factors, columns = np.zeros((len(z), len(w))), self.cache.columns
-        for a, (i, c, j, _) in enumerate(z):
-            sign = 2.0 * c - 1.0 if self.two else -1.0
-            if not self.two:
-                factors[a, c] = self.scale / len(z)
-            factors[a, j] = sign * self.scale / len(z)
-            own = sign * self.slack[i] / len(z)  # the row's own coordinate
-            g[j, i], w[j, i] = g[j, i] + own, w[j, i] + theta * own
-        places = np.array([place for *_, place in z])
-        if self.cache.order is None:
-            columns, places = (
-                columns[places].take(self.order, axis=1),
-                np.arange(len(z)),
-            )
-        move(columns, places, factors, theta, beta, g, w)
-
-    def likely(self, weights: list[tuple[Array, Array]], share: Array) -> Array:
-        """Uncached examples by their probability under the current q, largest first."""
-        weight = np.empty(len(self.order))
-        for c, block in enumerate(self.blocks):
-            e, sums = weights[c]
-            total, mass = sums.sum(axis=1), share[c, self.others(c)]
-            weight[block] = (
-                np.divide(mass, total, np.zeros(len(total)), where=total > 0) @ e
-            )
-        weight[self.cache.slot[self.order] >= 0] = 0.0
-        top = np.argpartition(-weight, self.cache.batch - 1)[: self.cache.batch]
-        return self.order[top[np.argsort(-weight[top], kind="stable")]]
+    def likely(self, q: Response, t: int, most: int) -> Array:
+        """Uncached examples that q draws within as many draws as before, the likeliest first."""
+        weight, none = np.empty(len(self.order)), np.zeros((self.k, self.k))
+        rates = np.divide(q.share, q.totals, none, where=q.totals > 0)
+        for c, block in enumerate(pairwise(self.starts)):
+            of = rates[c, 1 - c : 2 - c] if self.two else rates[c]
+            weight[slice(*block)] = of @ q.e[:, slice(*block)]
+        some = np.flatnonzero(weight * t >= WORTH_A_COLUMN)
+        some = some[self.cache.slot[self.order[some]] < 0]
+        first = np.argsort(-weight[some], kind="stable")[:most]
+        return self.order[some[first]]
 
     def vector(self, F: Array, q: Array) -> Vector:
         """Scores and coefficients as a vector of the problem; the ridge's part is removed."""
         if self.two:
-            y = np.repeat(
-                [-1.0, 1.0], [block.stop - block.start for block in self.blocks]
-            )
+            y = np.repeat([-1.0, 1.0], np.diff(self.starts))
             F = F - y * self.slack * q
         else:
             F = F + self.slack * q
@@ -413,58 +351,6 @@ class Draws:
         return self.problem.assemble(
             scores.reshape(rows.score_shape), coefficients.reshape(rows.shape)
         )
-
-
-def sums_of_runs(weights: Array) -> Array:
-    """Sums of runs of weights: a running sum of all would take longer than the exponentials."""
-    return np.add.reduceat(weights, np.arange(0, weights.shape[-1], RUN), axis=-1)
-
-
-def quantile(weights: Array, sums: Array, u: float) -> int:
-    """Index of the u-quantile of the weights, by their ``sums_of_runs``; never of a weight of 0."""
-    r, rest = _find(sums, u * float(sums.sum()))
-    return r * RUN + _find(weights[r * RUN : (r + 1) * RUN], rest)[0]
-
-
-def _find(weights: Array, at: float) -> tuple[int, float]:
-    """First index at which the running sum exceeds ``at``, and ``at`` less the sum before it."""
-    running = weights.cumsum()
-    i = running.searchsorted(at, side="right")
-    i = i if i < len(running) else running.searchsorted(running[-1])
-    return int(i), at - (float(running[i - 1]) if i else 0.0)
-
-
-def cycle_at(share: Array, u: float) -> list[int]:
-    """Draw a cycle of groups: classes path[0] -> path[1] -> ... -> path[0].
-
-    A balanced table is a sum of cycles. Cycles along the largest entries are subtracted one by one,
-    and the one at the quantile u is drawn: the mean over u is ``share``, and every draw is
-    balanced.
-    """
-    rest, path = share.tolist(), [0, 1, 0]
-    heaviest = [max(row) for row in rest]
-    while u >= 0.0:
-        walk = [heaviest.index(max(heaviest))]
-        while heaviest[walk[-1]] > 0.0:
-            walk.append(rest[walk[-1]].index(heaviest[walk[-1]]))
-            if walk[-1] in walk[:-1]:
-                break
-        if len(walk) == 1:
-            break
-        around = walk.index(walk[-1])
-        least = 0.0
-        if around < len(walk) - 1:
-            path = walk[around:]
-            least = min(rest[c][j] for c, j in pairwise(path))
-            u -= least * (len(path) - 1)
-            taken = list(pairwise(path))
-        else:  # no cycle found, due to rounding
-            taken = [(walk[-2], walk[-1])]
-            least = rest[walk[-2]][walk[-1]]
-        for c, j in taken:
-            rest[c][j] -= least
-            heaviest[c] = max(rest[c])
-    return path
 
 
 def uniforms(seed: int, t: int, end: int, n: int) -> Array:

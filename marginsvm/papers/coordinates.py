@@ -3,7 +3,6 @@
     ascend        one vector: Algorithm 1 of Raj and Bach, eq. (10), the lp perceptron
     accelerate    two vectors: Algorithm 2; where the dual is strongly convex, its generalisation,
                   Algorithm 1 of Lin, Lu and Xiao
-    move          two vectors of scores: a draw of Algorithm 2 of Ji et al.
 
 Scores ``theta.a_r`` are to lie in intervals; margins of labels in ``[1, inf)``. The loops take a
 sequence of coordinates (flat indices of rows, unchecked). Importing this module imports numba; the
@@ -28,17 +27,17 @@ _ZERO_CURVATURE = 1e-12  # of a zero row: its alpha grows, and proves inseparabi
 # _nrt=False: no reference counts. They cost 100 ns a row, as much as a row of text does;
 # nothing here allocates, and numba refuses to compile what would (pinned by a test).
 # error_model: the test for a division by zero would keep loops from using SIMD.
-_OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
-_REORDER = {
+OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
+REORDER = {
     "reassoc",
     "contract",
     "nsz",
 }  # sums may be reordered; NaN and infinity stay
-_inline = parts(forceinline=True, fastmath=_REORDER, **_OPTIONS)
+_inline = parts(forceinline=True, fastmath=REORDER, **OPTIONS)
 _exact = parts(
-    forceinline=True, fastmath={"contract"}, **_OPTIONS
+    forceinline=True, fastmath={"contract"}, **OPTIONS
 )  # (x + magic) - magic is not x
-_loop = compiled(fastmath=_REORDER, **_OPTIONS)
+_loop = compiled(fastmath=REORDER, **OPTIONS)
 _index = np.uint64  # unsigned: no test for an index that counts from the end
 
 
@@ -128,23 +127,14 @@ def _push(rows, r, delta, shift, u, size):
 
 
 @_exact
-def _power(x, a):
-    """``x ** a`` for 0 <= x <= 1 and a > 0, within 2e-13 relative.
+def exp2(y):
+    """``2 ** y`` for y in [-1022, 1023], relative error 2e-16 + 1e-16 |y|.
 
-    Straight-line code, so that loops over it use SIMD: libm's pow is called one number
-    at a time and takes 10 times as long. x = 2^e m with m in [sqrt(1/2), sqrt(2)); the
-    magic number 1.5 * 2^52 moves integers between the bits of a float and its value.
+    Straight-line code, so that loops over it use SIMD: libm's functions are called one number at a
+    time and take 10 times as long. The magic number 1.5 * 2^52 moves integers between the bits of a
+    float and its value.
     """
     magic = 6755399441055744.0
-    shifted = np.float64(x).view(np.int64) - 0x3FE6A09E667F3BCD  # bits of sqrt(1/2)
-    e = np.int64((shifted >> 52) + 0x4338000000000000).view(np.float64) - magic
-    m = np.int64((shifted & 0xFFFFFFFFFFFFF) + 0x3FE6A09E667F3BCD).view(np.float64)
-    s = (m - 1.0) / (m + 1.0)
-    z = s * s
-    log = 1 / 13 + z * (1 / 15 + z * (1 / 17 + z * (1 / 19 + z * (1 / 21))))
-    log = 1 / 7 + z * (1 / 9 + z * (1 / 11 + z * log))
-    log = 2.0 * s * (1.0 + z * (1 / 3 + z * (1 / 5 + z * log)))
-    y = max(a * (e + log * 1.4426950408889634), -1022.0)
     k = y + magic  # 2^y = 2^k e^t, k the nearest integer, |t| <= ln(2) / 2
     t = (y - (k - magic)) * 0.6931471805599453
     f = 1 / 3628800 + t * (1 / 39916800 + t * (1 / 479001600 + t * (1 / 6227020800)))
@@ -154,6 +144,24 @@ def _power(x, a):
     return np.int64(
         np.float64(f).view(np.int64) + (np.float64(k).view(np.int64) << 52)
     ).view(np.float64)
+
+
+@_exact
+def _power(x, a):
+    """``x ** a`` for 0 <= x <= 1 and a > 0, within 2e-13 relative; see ``exp2``.
+
+    x = 2^e m with m in [sqrt(1/2), sqrt(2)).
+    """
+    shifted = np.float64(x).view(np.int64) - 0x3FE6A09E667F3BCD  # bits of sqrt(1/2)
+    magic = 6755399441055744.0
+    e = np.int64((shifted >> 52) + 0x4338000000000000).view(np.float64) - magic
+    m = np.int64((shifted & 0xFFFFFFFFFFFFF) + 0x3FE6A09E667F3BCD).view(np.float64)
+    s = (m - 1.0) / (m + 1.0)
+    z = s * s
+    log = 1 / 13 + z * (1 / 15 + z * (1 / 17 + z * (1 / 19 + z * (1 / 21))))
+    log = 1 / 7 + z * (1 / 9 + z * (1 / 11 + z * log))
+    log = 2.0 * s * (1.0 + z * (1 / 3 + z * (1 / 5 + z * log)))
+    return exp2(max(a * (e + log * 1.4426950408889634), -1022.0))
 
 
 @_inline
@@ -192,7 +200,7 @@ def _mirror(u, q, phi):
 
 
 # A maximum uses SIMD only if it need not carry NaN; certificates, computed elsewhere, do.
-_mirror = compiled(fastmath=_REORDER | {"nnan"}, **_OPTIONS)(_mirror)
+_mirror = compiled(fastmath=REORDER | {"nnan"}, **OPTIONS)(_mirror)
 
 
 # The loops.
@@ -281,26 +289,6 @@ def _accelerate(rows, order, low, high, n, nu, gamma, w, s, u, work):
                 u[size + j] *= c
             h, c = 0.0, 1.0
     return gamma, h, c
-
-
-@_loop
-def move(columns, places, factors, theta, beta, g, w):
-    """``g = beta (g + z)``, ``w = w + theta (g + z)``: a draw of adaptive sampling.
-
-    Row r of z is the sum of ``factors[a, r] columns[places[a]]``. In parts that stay in cache.
-    """
-    for r in range(len(w)):
-        for begin in range(0, w.shape[1], 2048):
-            x, y = g[r, begin : begin + 2048], w[r, begin : begin + 2048]
-            for a in range(len(places)):
-                factor, column = factors[a, r], columns[places[a], begin : begin + 2048]
-                if factor != 0.0:
-                    for i in range(len(x)):
-                        x[i] += factor * column[i]
-                        y[i] += theta * factor * column[i]
-            for i in range(len(x)):
-                x[i] *= beta
-                y[i] += theta * x[i]
 
 
 # The interface for algorithms, on vectors of the adapter.

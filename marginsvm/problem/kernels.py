@@ -44,6 +44,7 @@ LARGEST_POWER = 9  # degree of polynomials that are computed by products
 # Error of an exponent from which on distances are computed by differences.
 COARSE = 1e-11
 TAKEN = 32  # columns that are computed at once where they are not kept
+FIRST_GUESSES = 16  # columns; and two more for each that has been used
 
 
 @dataclass(frozen=True)
@@ -289,7 +290,7 @@ class ColumnCache:
     size : float
         Memory (MB).
     batch : int
-        Columns that are computed together; 16 cost about as much as four single ones.
+        Columns that are computed together: 16 cost about as much as four single ones.
     at_least : int
         Least capacity (columns), whatever the size.
     whole : ndarray of shape (n, n) or None
@@ -310,7 +311,7 @@ class ColumnCache:
         Passes that one column counts as.
     """
 
-    n_used = n_missed = 0
+    n_used = n_missed = _n_guesses = _n_guesses_used = 0
     passes = 1.0
 
     def __init__(
@@ -337,6 +338,7 @@ class ColumnCache:
         self.columns = whole if whole.flags.c_contiguous else whole.T  # symmetric
         self.used = np.zeros(capacity + 1, np.int64)
         self._owner = np.full(capacity, -1)
+        self._guessed = np.zeros(capacity, np.int64)
 
     @property
     def hit_rate(self) -> float:
@@ -347,40 +349,68 @@ class ColumnCache:
         """Whether the columns of these examples are cached."""
         return bool((self.slot[examples] >= 0).all())
 
-    def fetch(self, wanted: Array, likely: Callable[[], Array] | None = None) -> None:
-        """Cache the columns ``wanted``; fill the rest of the batch from ``likely()``."""
+    def fetch(
+        self, wanted: Array, likely: Callable[[int], Array] | None = None
+    ) -> None:
+        """Cache the columns ``wanted``; if one is missing, also some of ``likely(most)``.
+
+        These are guesses of what will be wanted: few, and more while half of them are used.
+        """
         places = self.slot[wanted]
         self._stamp(places)
         missing = wanted[places < 0]
         self.n_missed += len(missing)
-        for i in range(0, len(missing), self.batch):
-            chosen = missing[i : i + self.batch]
-            if likely is not None and len(chosen) < self.batch:
-                guesses = likely()
-                guesses = guesses[(self.slot[guesses] < 0) & ~np.isin(guesses, chosen)]
-                chosen = np.concatenate([chosen, guesses[: self.batch - len(chosen)]])
-            self._keep(
-                chosen, self._compute(np.resize(chosen, self.batch))[: len(chosen)]
-            )
+        most, guesses = 0, missing[:0]
+        if likely is not None and len(missing):
+            used = (self._guessed > 0) & (self.used[:-1] > self._guessed)
+            self._guessed[used] = 0
+            self._n_guesses_used += int(np.count_nonzero(used))
+            most = FIRST_GUESSES + 2 * self._n_guesses_used - self._n_guesses
+            most = min(most, len(self.columns) - len(wanted))
+        if likely is not None and most > 0:
+            guesses = likely(most)
+            guesses = guesses[~np.isin(guesses, missing)]
+        chosen = np.concatenate([missing, guesses])
+        for i in range(0, len(chosen), self.batch):
+            some = chosen[i : i + self.batch]
+            self._keep(some, self._computed(some))
+        self._guessed[self.slot[guesses]] = self.used[-1]
+        self._n_guesses += len(guesses)
 
     def take(self, examples: Array) -> Iterator[tuple[Array, Array]]:
-        """Columns of any number of examples, batch by batch, which are kept while there is room."""
-        for i in range(
-            0, len(examples), TAKEN
-        ):  # always as many, so that sums keep their bits
+        """Columns of any number of examples, batch by batch, which are kept while there is room.
+
+        Their numbers are in the order of the cache, see ``given``; a later batch overwrites them.
+        """
+        # always as many, so that sums keep their bits
+        columns = np.empty(
+            (min(TAKEN, len(examples)), len(self.slot)), self.columns.dtype
+        )
+        for i in range(0, len(examples), TAKEN):
             part = examples[i : i + TAKEN]
-            columns = np.empty((len(part), len(self.slot)), self.columns.dtype)
-            here = self.slot[part] >= 0
-            columns[here] = self.block(part[here])
-            missing = np.flatnonzero(~here)
+            places, some = self.slot[part], columns[: len(part)]
+            here, missing = np.flatnonzero(places >= 0), np.flatnonzero(places < 0)
+            for a, place in zip(here, places[here], strict=True):
+                some[a] = self.columns[place]
             for m in range(0, len(missing), self.batch):
-                some = missing[m : m + self.batch]
-                columns[some] = self._compute(np.resize(part[some], self.batch))[
-                    : len(some)
-                ]
-                if np.count_nonzero(self._owner < 0) >= len(some):
-                    self._keep(part[some], columns[some])
-            yield part, columns
+                new = missing[m : m + self.batch]
+                some[new] = self._computed(part[new])
+                if np.count_nonzero(self._owner < 0) >= len(new):
+                    self._keep(part[new], some[new])
+            yield part, some
+
+    def given(self, F: Array) -> Array:
+        """Numbers of all examples in the order of the cache, in the examples' own order."""
+        return F if self.order is None else F[self._place]
+
+    def _computed(self, examples: Array) -> Array:
+        """At most a batch of columns."""
+        columns = self._compute(np.resize(examples, self.batch))
+        return (
+            columns[: len(examples)]
+            if self.order is None
+            else np.stack([column[self.order] for column in columns[: len(examples)]])
+        )
 
     def block(self, i: Array, j: Any = slice(None)) -> Array:
         """Kernel values of cached columns i, at the examples j."""
@@ -395,7 +425,8 @@ class ColumnCache:
         evicted = self._owner[oldest]
         self.slot[evicted[evicted >= 0]] = -1
         self._owner[oldest], self.slot[examples] = examples, oldest
-        self.columns[oldest] = columns if self.order is None else columns[:, self.order]
+        self.columns[oldest] = columns
+        self._guessed[oldest] = 0
         self._stamp(oldest)
 
     def _stamp(self, places: Array) -> None:
@@ -652,6 +683,7 @@ class Gram(FloatExamples):
                 (i, self.values(i)) for i in self._strips(few)
             ):
                 F += product(columns.T.astype(FLOAT64, copy=False), V[some])
+            F = F if self.kept is None else self.kept.given(F)
         else:
             F = self._product(self.whole(), V, precise)
         if self.constant:
