@@ -31,7 +31,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import lu, qr
 
-from marginsvm._rounding import UNIT
+from marginsvm._rounding import UNIT, Extended
 from marginsvm._typing import Array
 
 CLEARLY = 1e-6  # numbers below minus this, relative to the largest, are negative beyond rounding
@@ -143,7 +143,7 @@ def solution_is_near(A: Array, q: Array, error: Any = 0.0) -> bool:
     error : ndarray or float
         Bounds on the errors of A's entries: True is a proof for all errors within them.
     """
-    n, wide = len(A), np.longdouble
+    n, wide = len(A), Extended
     given = np.broadcast_to(error, A.shape)
     found = _inverse(A[:, :n], given[:, :n])
     if found is None:
