@@ -10,6 +10,7 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
 import marginsvm
 
@@ -72,7 +73,11 @@ class Passed:
 
 
 def pytest_report_header(config):
-    return f"marginsvm random seed: {SEED} (MARGINSVM_TEST_SEED)"
+    kernels = {library.get("architecture") for library in threadpool_info()}
+    return (
+        f"marginsvm random seed: {SEED} (MARGINSVM_TEST_SEED), kernels of BLAS: "
+        f"{', '.join(sorted(filter(None, kernels)))}"
+    )
 
 
 @pytest.fixture
