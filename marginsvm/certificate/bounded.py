@@ -40,7 +40,7 @@ import scipy.sparse as sp
 from marginsvm._rounding import UNIT, Extended, LpNorm
 from marginsvm._typing import Array
 from marginsvm.problem.examples import Examples
-from marginsvm.problem.quadratic_program import QuadraticProgram
+from marginsvm.problem.quadratic_program import QuadraticProgram, multiple_of_hinge
 from marginsvm.problem.row_maps import ClassPairs, signed
 
 EXCESS = 4  # radii that |A'alpha| may change per unit of alpha above its upper bound
@@ -532,7 +532,10 @@ def best_multiple(qp: QuadraticProgram, norm: float, v: Array) -> float:
     elif np.any(qp.ridge):
         found = _multiple_of_squares(norm, v, qp.rows.flat(qp.ridge))
     else:
-        found = _multiple_of_hinge(norm, v, qp.upper if qp.cap is None else qp.cap)
+        upper = qp.upper if qp.cap is None else qp.cap
+        found = multiple_of_hinge(norm * norm, v, upper)
+        # slightly beyond a jump, as C times the rounding of a margin of 1 may be large
+        found *= 1.0 + 8.0 * UNIT
     return float(found) if 0.0 < found < inf else 1.0
 
 
@@ -553,24 +556,6 @@ def _multiple_of_squares(norm: float, v: Array, ridge: Array) -> float:
         if not better < inf or (step and not t < better):
             break
     return t
-
-
-def _multiple_of_hinge(norm: float, v: Array, upper: Array) -> float:
-    """Least ``|t w|^2 / 2 + sum upper max(0, 1 - t v)``, by its slope, which jumps at 1 / v."""
-    gain = upper * v
-    some = np.flatnonzero(v > 0.0)
-    order = some[np.argsort(-v[some], kind="stable")]
-    below = float(gain[v <= 0.0].sum())
-    pull = below + np.append(np.cumsum(gain[order][::-1])[::-1], 0.0)
-    square = norm * norm
-    passed = (
-        square <= pull[1:] * v[order]
-    )  # the slope is still negative after this jump
-    i = int(np.count_nonzero(np.logical_and.accumulate(passed)))
-    with np.errstate(over="ignore"):
-        t = pull[i] / square if square > 0.0 else inf
-        # slightly beyond the jump, as C times the rounding of a margin of 1 may be large
-        return min(t, (1.0 + 8.0 * UNIT) / v[order[i]]) if i < len(order) else t
 
 
 def balanced(qp: QuadraticProgram, alpha: Array) -> Array:

@@ -356,6 +356,24 @@ def _middle(r: Array, upper: Array, mass: float) -> float:
     return 0.5 * float(r[order[first]] + r[order[last]])
 
 
+def multiple_of_hinge(square: float, v: Array, upper: Array) -> float:
+    """The t with the least ``t^2 square / 2 + sum_i upper_i max(0, 1 - t v_i)``, if positive.
+
+    Its slope jumps where ``t v = 1``.
+    """
+    gain = upper * v
+    some = np.flatnonzero(v > 0.0)
+    order = some[np.argsort(-v[some], kind="stable")]
+    below = float(gain[v <= 0.0].sum())
+    pull = below + np.append(np.cumsum(gain[order][::-1])[::-1], 0.0)
+    # jumps after which the slope is still negative
+    passed = square <= pull[1:] * v[order]
+    i = int(np.count_nonzero(np.logical_and.accumulate(passed)))
+    with np.errstate(over="ignore"):
+        t = float(pull[i]) / square if square > 0.0 else np.inf
+        return min(t, 1.0 / float(v[order[i]])) if i < len(order) else t
+
+
 def _root(t: Array, up: Array, weight: Array) -> float:
     """The b with the least sum of ``weight (t - b)^2`` over t > b (up) and t < b (others)."""
     order = np.argsort(t, kind="stable")
