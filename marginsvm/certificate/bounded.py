@@ -40,7 +40,11 @@ import scipy.sparse as sp
 from marginsvm._rounding import UNIT, Extended, LpNorm
 from marginsvm._typing import Array
 from marginsvm.problem.examples import Examples
-from marginsvm.problem.quadratic_program import QuadraticProgram, multiple_of_hinge
+from marginsvm.problem.quadratic_program import (
+    QuadraticProgram,
+    multiple_of_hinge,
+    quantile,
+)
 from marginsvm.problem.row_maps import ClassPairs, signed
 
 EXCESS = 4  # radii that |A'alpha| may change per unit of alpha above its upper bound
@@ -384,13 +388,7 @@ def mean_of_worst(qp: QuadraticProgram, v: Array, numbers: Numbers) -> Any:
 def level_of(qp: QuadraticProgram, v: Array) -> Any:
     """rho: the smallest value or, with nu, the nu-quantile of the values."""
     caps, _ = caps_of(qp, v)
-    if caps is None:
-        return v.min()
-    worst = qp.rows.least(v)
-    order = np.argsort(worst, kind="stable")
-    return worst[
-        order[min(int(np.searchsorted(np.cumsum(caps[order]), 1)), len(order) - 1)]
-    ]
+    return v.min() if caps is None else -quantile(-qp.rows.least(v), caps, 1)
 
 
 @dataclass(frozen=True)

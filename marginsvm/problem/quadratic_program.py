@@ -274,7 +274,7 @@ class QuadraticProgram:
             Scores without intercepts.
         f : ndarray of shape (n_free,)
         """
-        mass = self.level * self.total
+        mass = self.level * self.total * (1.0 - 1e-15)
         if self.several:
             if not self.level:
                 return f
@@ -282,23 +282,25 @@ class QuadraticProgram:
                 self.target - self.rows.values(S + self.offsets(f)), -np.inf
             )
             upper = np.full(len(r), np.inf) if self.cap is None else self.cap
-            return np.append(f[:-1], self.level * _quantile(r.max(axis=1), upper, mass))
+            return np.append(f[:-1], self.level * quantile(r.max(axis=1), upper, mass))
         r, sign = self.target - self.rows.values(S), signed(self.rows).sign
         if not self.intercept:
             return (
-                np.array([self.level * _quantile(r, self.upper, mass)])
+                np.array([self.level * quantile(r, self.upper, mass)])
                 if self.level
                 else f
             )
         up = sign > 0
         if self.level or self.hard:
-            high, low = (_quantile(r[i], self.upper[i], 0.5 * mass) for i in (up, ~up))
+            high, low = (quantile(r[i], self.upper[i], 0.5 * mass) for i in (up, ~up))
             b = 0.5 * (high - low)
             return np.array([b, 0.5 * self.level * (high + low)] if self.level else [b])
         t = sign * r
         if np.any(self.ridge):
             return np.array([_root(t, up, 1.0 / self.ridge)])
-        return np.array([-_middle(-t, self.upper, float(self.upper[up].sum()))])
+        # the middle of the interval of these quantiles
+        near = np.array([1.0 - 1e-12, 1.0 + 1e-12]) * self.upper[up].sum()
+        return np.array([-0.5 * quantile(-t, self.upper, near).sum()])
 
     def feasible(self, alpha: Array) -> Array:
         """A point near alpha with ``0 <= alpha <= upper`` and ``F'alpha = g``, up to rounding.
@@ -337,23 +339,16 @@ class QuadraticProgram:
         return replace(self, examples=self.examples.take(few), rows=rows, **some)
 
 
-def _quantile(r: Array, upper: Array, mass: float) -> float:
-    """The least a for which the upper bounds of rows with ``r > a`` sum to at most ``mass``."""
+def quantile(r: Array, upper: Array, mass: Any) -> Any:
+    """The least a for which the upper bounds of rows with ``r > a`` sum to at most ``mass``.
+
+    An array of masses has one each.
+    """
     if upper[0] == np.inf:  # so are all
-        return float(r.max())
+        return r.max()
     order = np.argsort(-r, kind="stable")
-    at = int(np.searchsorted(np.cumsum(upper[order]), mass * (1.0 - 1e-15)))
-    return float(r[order[min(at, len(r) - 1)]])
-
-
-def _middle(r: Array, upper: Array, mass: float) -> float:
-    """The middle of the interval of these quantiles."""
-    order = np.argsort(-r, kind="stable")
-    passed = np.cumsum(upper[order])
-    first = int(np.searchsorted(passed, mass * (1.0 - 1e-12)))
-    last = int(np.searchsorted(passed, mass * (1.0 + 1e-12)))
-    first, last = (min(at, len(r) - 1) for at in (first, last))
-    return 0.5 * float(r[order[first]] + r[order[last]])
+    at = np.searchsorted(np.cumsum(upper[order]), mass)
+    return r[order[np.minimum(at, len(r) - 1)]]
 
 
 def multiple_of_hinge(square: float, v: Array, upper: Array) -> float:
