@@ -56,7 +56,7 @@ def class_weights(class_weight: Any, y: Array, sample_weight: Array) -> Array:
     labels, codes = np.unique(y, return_inverse=True)
     if isinstance(class_weight, str):
         totals = np.bincount(codes, weights=sample_weight)
-        some = totals > 0
+        some = totals > 0  # the other classes take no part in a fit
         of_label = np.ones(len(labels))
         of_label[some] = totals.sum() / (np.count_nonzero(some) * totals[some])
     else:
