@@ -37,7 +37,7 @@ from marginsvm.certificate.certificate import relative_gap
 from marginsvm.certificate.exact import refuting_weights
 from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.problem.kernels import distinct, keys_of
-from marginsvm.problem.quadratic_program import QuadraticProgram
+from marginsvm.problem.quadratic_program import QuadraticProgram, gap_of_norms
 from marginsvm.problem.rows import OutputRows, output_rows
 
 FLOATS = Floats()
@@ -482,15 +482,9 @@ class Confirmed:
         """The relative gap of norms, or the violation relative to that of w = 0, if larger."""
         P = np.array([float(proof.primal.objective) for proof in self.proofs])
         D = self.objective_bounds(self.allowed)
-        P, D = (
-            np.append(P, self.norm**2),
-            np.append(D, self.norm_bound(self.allowed) ** 2),
-        )
-        gaps = [
-            1.0 - np.sqrt(min(max(d / p, 0.0), 1.0))
-            for p, d in zip(P, D, strict=True)
-            if p
-        ]
+        P = np.append(P, self.norm**2)
+        D = np.append(D, self.norm_bound(self.allowed) ** 2)
+        gaps = [gap_of_norms(p, d) for p, d in zip(P, D, strict=True) if p]
         far = self.allowed / zero if zero > 0.0 else inf
         return float(max([0.0, *gaps, far if self.allowed > 0.0 else 0.0]))
 

@@ -37,6 +37,7 @@ from marginsvm.problem.adapter import (
     programs_of,
     weights_of,
 )
+from marginsvm.problem.quadratic_program import gap_of_norms
 from marginsvm.problem.rows import intervals_of
 
 # Growth of the bound on the norm after which another proof of infeasibility is attempted.
@@ -103,7 +104,7 @@ class BestFit(NamedTuple):
             else fit.primal.violation
         )
         P, D = float(fit.primal.objective), float(self.dual.objective(allowed))
-        gap = 1.0 - float(np.sqrt(min(D / P, 1.0))) if P > 0.0 else 0.0
+        gap = gap_of_norms(P, D) if P > 0.0 else 0.0
         if allowed == 0.0:
             return gap
         return max(gap, allowed / self.zero if self.zero > 0.0 else np.inf)

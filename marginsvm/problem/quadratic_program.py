@@ -256,10 +256,8 @@ class QuadraticProgram:
         """Relative gap of the two values, on margins or objectives; 1 without bounds."""
         if self.game:  # margins are sqrt(-2 P) and sqrt(-2 D)
             P, D = -D, -P
-        if P <= 0.0:
-            return 0.0 if D >= P else 1.0
-        ratio = min(max(D / P, 0.0), 1.0)
-        return float(1.0 - sqrt(ratio) if self.by_margins else 1.0 - ratio)
+        of_norms = gap_of_norms(P, D)
+        return of_norms if self.by_margins else of_norms * (2.0 - of_norms)
 
     # Feasible points near others, in floats.
 
@@ -337,6 +335,13 @@ class QuadraticProgram:
             if (value := getattr(self, name)) is not None
         }
         return replace(self, examples=self.examples.take(few), rows=rows, **some)
+
+
+def gap_of_norms(P: float, D: float) -> float:
+    """Relative gap of the norms ``sqrt(2 P)`` and ``sqrt(2 D)``; 1 without bounds."""
+    if P <= 0.0:
+        return 0.0 if D >= P else 1.0
+    return 1.0 - sqrt(min(max(D / P, 0.0), 1.0))
 
 
 def quantile(r: Array, upper: Array, mass: Any) -> Any:
