@@ -9,6 +9,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import inf, isfinite
 from typing import Any, NamedTuple
 
@@ -754,30 +755,32 @@ def _best_model(
     """Vector and predictor of the best separator or, if there is none, of the fallback."""
     best = progress.best
     if best is not None:
-        offsets = best_offsets(problem, problem.margins(best.vector, precise=True))
-        found = _published(problem, qp, best.vector, offsets)
+        found = _published(problem, qp, best.vector, partial(best_offsets, problem))
         if found.primal.margin > 0.0:
             return best.vector, found
     last = algorithm.fallback(problem, progress)
     model, known = last.vector, last.offsets
     if problem.norm(model) <= NOTHING_LEFT * float(model.coef.sum()):
         model = problem.zeros()
-    if known is None:
-        margins = problem.margins(
-            model, precise=True
-        )  # in float64: float32 may be too coarse
-        known = least_loss(problem.rows, margins).offsets
-    return model, _published(problem, qp, model, known)
+
+    def offsets_of(margins: Array) -> Array:
+        return least_loss(problem.rows, margins).offsets if known is None else known
+
+    return model, _published(problem, qp, model, offsets_of)
 
 
 def _published(
     problem: KernelMatrixAdapter,
     qp: QuadraticProgram,
     vector: Predictor,
-    offsets: Array,
+    offsets_of: Callable[[Array], Array],
 ) -> proofs.Predictor:
+    """The predictor with the offsets that a function finds for its margins, by one pass."""
+    w = predictor_of(problem, vector)
+    known = qp.examples.bounded_scores(w)
+    offsets = offsets_of(problem.margins_of(known[0], vector))
     b = np.atleast_1d(problem.rows.score_offsets(offsets))
-    return proofs.published(qp, predictor_of(problem, vector), b)
+    return proofs.published(qp, w, b, known=known)
 
 
 def best_offsets(problem: KernelMatrixAdapter, margins: Array) -> Array:

@@ -197,13 +197,13 @@ def error_of_square(examples: Examples, w: Array, numbers: Numbers) -> Any:
     return error * examples.squared_magnitude(w)
 
 
-def error_of_combined(examples: Examples, V: Array, numbers: Numbers) -> Any:
-    """Error of each entry of ``V'X``. Adding 0 does not round."""
-    if not numbers.unit:
-        return np.zeros(1, int)
+def error_of_combined(
+    examples: Examples, V: Array, magnitudes: Array, numbers: Numbers
+) -> Any:
+    """Error of each entry of ``V'X``, given sums of absolute values. Adding 0 does not round."""
     terms = min(examples.additions[1], np.count_nonzero(V.any(axis=1)) + 4)
     error = numbers.gamma(terms + V.shape[1]) + examples.rounding
-    return error * examples.combined_magnitudes(V)
+    return error * magnitudes
 
 
 def error_of_targets(qp: QuadraticProgram, numbers: Numbers) -> Any:
@@ -367,12 +367,12 @@ def lowest_values(
     qp: QuadraticProgram, w: Array, b: Array, numbers: Numbers, known: Known = None
 ) -> Array:
     """Lower bounds on the values of all rows; infinite for the own class of an example."""
-    S = known[0] if known is not None else qp.examples.scores(w)
-    m = qp.rows.values(S + b)
-    if numbers.unit:
-        M = known[1] if known is not None else qp.examples.magnitudes(w)
-        m = m - qp.rows.bounds(error_of_scores(qp.examples, M, b, numbers))
-    return qp.rows.fill(m, inf)
+    if not numbers.unit:
+        S = qp.examples.scores(w) if known is None else known[0]
+        return qp.rows.fill(qp.rows.values(S + b), inf)
+    S, M = qp.examples.bounded_scores(w) if known is None else known
+    error = error_of_scores(qp.examples, M, b, numbers)
+    return qp.rows.fill(qp.rows.values(S + b) - qp.rows.bounds(error), inf)
 
 
 def mean_of_worst(qp: QuadraticProgram, v: Array, numbers: Numbers) -> Any:
@@ -478,7 +478,12 @@ def length_of_combined(
 ) -> Any:
     """Upper bound on the dual norm of ``V'X``, in extended precision if float64 is too coarse."""
     q, examples = qp.p / (qp.p - 1), qp.examples
-    w, error = qp.project(examples.combine(V)), error_of_combined(examples, V, numbers)
+    if numbers.unit:
+        w, magnitudes = examples.bounded_combine(V)
+        error = error_of_combined(examples, V, magnitudes, numbers)
+    else:
+        w, error = examples.combine(V), np.zeros(1, int)
+    w = qp.project(w)
     length, off = numbers.length(w, q), numbers.length(error, q)
     if numbers.unit and length * off > FEW_DIGITS * (length * length + ridge):
         extended = examples.combine_extended(

@@ -177,6 +177,7 @@ def published(
     b: Array,
     width: Any = (),
     origin: Array | float = 0.0,
+    known: Known = None,
 ) -> Predictor:
     """The predictor scaled by its best factor, as published.
 
@@ -190,9 +191,11 @@ def published(
         Tube width of nu-SVR.
     origin : ndarray of shape (k,), or float
         Shift subtracted from the targets; such a predictor is not scaled.
+    known : tuple or None
+        Scores of w, and the sums of the absolute values of their terms, without signs.
     """
     examples, w, t = qp.examples, qp.project(w), 1.0
-    S, M = examples.scores(w), examples.magnitudes(w)
+    S, M = examples.bounded_scores(w) if known is None else known
     if qp.by_margins:
         shift = np.abs(b - examples.published(w)[1])  # intercepts are rounded
         v = lowest_values(qp, w, b, FLOATS, (S, M)) - 2.0 * FLOATS.unit * shift.max()

@@ -568,7 +568,11 @@ class KernelMatrixAdapter(ABC):
 
     def margins(self, w: Predictor, *, precise: bool = False) -> Array:
         """Margins ``<a_r, w>`` of all rows."""
-        margins = self.rows.margins(self._scores(w.image, precise))
+        return self.margins_of(self._scores(w.image, precise), w)
+
+    def margins_of(self, scores: Array, w: Predictor) -> Array:
+        """Margins of all rows from the scores of all examples."""
+        margins = self.rows.margins(scores.reshape(self.rows.score_shape))
         if self.ridge is not None:
             margins += self.ridge * w.coef
         return margins
