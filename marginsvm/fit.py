@@ -698,6 +698,9 @@ def check(
 
 # The end of a fit: its best predictor and alpha are published, with certified bounds.
 
+# Passes that a proof of overlap may take, for each pass of the iterations. Each comes after twice
+# as many of them, and one at the end, so that all take no longer than the iterations.
+SHARE_OF_PROOFS = 1.0 / 3.0
 # |A'alpha| over the sum of alpha (in radii) below which it is rounding.
 NOTHING_LEFT = 1e-13
 # Range of the logarithm of the factor of the margins (relative to the largest) in the search for
@@ -725,7 +728,9 @@ def confirm(
     assert found is not None
     model, predictor = _best_model(algorithm, problem, progress, qp)
     proof = proofs.prove_overlap(
-        problem, proofs.with_weights(qp, predictor, found.vector.coef)
+        problem,
+        proofs.with_weights(qp, predictor, found.vector.coef),
+        SHARE_OF_PROOFS * progress.n_passes,
     )
     return Confirmed(model, (proof,), np.ones(1))
 

@@ -52,6 +52,10 @@ SAME_LENGTH = 1e-12  # rounding of squared norms, relative to the largest
 # For NNLS: largest size of the dense rows; features from which on it takes seconds; and the penalty
 # on F'alpha.
 WRITTEN_OUT, MANY_FEATURES, STIFF = 2**22, 1000, 1e4
+# Its columns at a time, and products with these, for each equation; the residual (of weights of sum
+# 1) that is rounding, and the share that remains of one where more columns do not help.
+WORKING_SET, NNLS_PRODUCTS, SOLVED, SLOWLY = 10, 4, 1e-10, 0.99
+FREE = 2**22  # multiplications of a proof that may always be tried: a few milliseconds
 # Upper bound on margins (in radii) below which a proof of overlap is tried; and, for features and
 # for kernels, below which A'alpha may be exactly 0.
 WORTH_A_PROOF = 1e-2
@@ -273,15 +277,20 @@ def published_weights(qp: QuadraticProgram, alpha: Array, total: float = 1.0) ->
 # Proofs of overlap and of infeasibility.
 
 
-def refuted(qp: QuadraticProgram, alpha: Array) -> Array | None:
+def refuted(qp: QuadraticProgram, alpha: Array, passes: float = inf) -> Array | None:
     """An alpha nearby, or on few rows, that proves that no predictor separates or fits.
 
-    The proof is for the given examples, without slack. None: nothing is proved.
+    The proof is for the given examples, without slack. None: nothing is proved, or it would take
+    longer than so many passes over all rows (and than a few milliseconds).
     """
-    for q in _candidates(qp, alpha):
+    width = qp.examples.width * qp.k
+    most = max(FREE, passes * qp.examples.n * width)
+    for q in _candidates(qp, alpha, most):
         r, S, gains = rows_with_weight(qp, q)
         i, weights = qp.rows.example_of(r), q.flat[r]
         if not 0 < len(i) * (qp.examples.d or 1) <= MOST_NUMBERS:
+            continue
+        if 2 * len(i) * min(len(i), width) ** 2 > most:  # two factorisations
             continue
         X, factor, intercept = qp.examples.given(i)
         if qp.examples.is_kernel and qp.examples.kernel is not None:
@@ -310,7 +319,7 @@ def rows_with_weight(
     return r, S, qp.target[r] - float(error_of_targets(qp, FLOATS))
 
 
-def _candidates(qp: QuadraticProgram, alpha: Array) -> Iterator[Array]:
+def _candidates(qp: QuadraticProgram, alpha: Array, most: float) -> Iterator[Array]:
     # candidates with a large |A'alpha| come last, as published they would give weak bounds
     rough = float(dual(qp, alpha, FLOATS).length) > ROUGH * float(alpha.sum())
     if not rough:
@@ -319,7 +328,7 @@ def _candidates(qp: QuadraticProgram, alpha: Array) -> Iterator[Array]:
         found = equal_examples(qp)
         if found is not None:
             yield found
-        found = on_few_rows(qp, alpha)
+        found = on_few_rows(qp, alpha, most)
         if found is not None:
             apart = ROUGH_IN_KERNELS if qp.examples.is_kernel else ROUGH
             if qp.by_margins and float(dual(qp, found, FLOATS).length) > apart * float(
@@ -353,10 +362,11 @@ def equal_examples(qp: QuadraticProgram) -> Array | None:
     return None
 
 
-def on_few_rows(qp: QuadraticProgram, alpha: Array) -> Array | None:
+def on_few_rows(qp: QuadraticProgram, alpha: Array, most: float = inf) -> Array | None:
     """A basic alpha, on at most as many rows as equations, with ``A'alpha = 0`` in floats.
 
-    Nonnegative least squares on the rows with alpha > 0 or, for intervals, on all rows.
+    Nonnegative least squares on the rows with alpha > 0 or, for intervals, on all rows. None:
+    there is none, or they are too many; where it takes more than ``most`` multiplications, alpha.
     """
     width = qp.examples.width * qp.k
     if not qp.by_margins and width * alpha.size <= WRITTEN_OUT:
@@ -382,10 +392,9 @@ def on_few_rows(qp: QuadraticProgram, alpha: Array) -> Array | None:
         A = np.vstack([A, STIFF * S.T])
     last = np.ones(len(i)) if gains is None else gains / (np.abs(gains).max() or 1.0)
     A, wanted = np.vstack([A, last]), np.append(np.zeros(len(A)), 1.0)
-    try:
-        q = nnls(A, wanted)[0]
-    except RuntimeError:  # it cycles
-        return None
+    q = of_few_columns(A, wanted, alpha.flat[r], most)
+    if q is None:
+        return alpha
     for _ in range(2):  # iterative refinement
         some = np.flatnonzero(q > 1e-12 * q.max())  # smaller entries are rounding
         q[some] += np.linalg.lstsq(
@@ -396,6 +405,52 @@ def on_few_rows(qp: QuadraticProgram, alpha: Array) -> Array | None:
         return None
     found = np.zeros(qp.shape)
     found.flat[r] = q
+    return found
+
+
+def of_few_columns(
+    A: Array, wanted: Array, weight: Array, most: float = inf
+) -> Array | None:
+    """Nonnegative least squares ``min |A q - wanted|``, by a working set of columns.
+
+    It starts with those of the largest weights. Others join by their price, the gradient there,
+    which takes a product with all columns, where nonnegative least squares on all of them takes
+    several for each equation.
+
+    Parameters
+    ----------
+    A : ndarray of shape (n_equations, n_columns)
+    wanted : ndarray of shape (n_equations,)
+    weight : ndarray of shape (n_columns,)
+    most : float
+        Multiplications after which it gives up.
+
+    Returns
+    -------
+    ndarray of shape (n_columns,) or None
+        Least squares, or larger ones where these fall slowly; None: it has given up.
+    """
+    (m, n), last = A.shape, inf
+    some = np.argsort(-weight, kind="stable")[: WORKING_SET * m]
+    while True:
+        most -= NNLS_PRODUCTS * m * m * len(some) + m * n
+        if most < 0.0:
+            return None
+        try:
+            q = nnls(A[:, some], wanted)[0]
+        except RuntimeError:  # it cycles
+            return None
+        rest = wanted - A[:, some] @ q
+        length = float(np.linalg.norm(rest))
+        price = rest @ A
+        price[some] = 0.0
+        if not (SOLVED < length < SLOWLY * last and price.max() > 0.0):
+            break
+        joining = np.argsort(-price, kind="stable")[: WORKING_SET * m]
+        some = np.append(some[q > 0.0], joining[price[joining] > 0.0])
+        last = length
+    found = np.zeros(n)
+    found[some] = q
     return found
 
 
@@ -492,12 +547,14 @@ class Confirmed:
         return float(max([0.0, *gaps, far if self.allowed > 0.0 else 0.0]))
 
 
-def prove_overlap(problem: KernelMatrixAdapter, proof: Proof) -> Proof:
-    """The proof, with ``refuted`` set if an exact alpha nearby proves overlap."""
+def prove_overlap(
+    problem: KernelMatrixAdapter, proof: Proof, passes: float = inf
+) -> Proof:
+    """The proof, with ``refuted`` set if an exact alpha nearby proves overlap, see ``refuted``."""
     qp = proof.qp
     small = WORTH_A_PROOF if qp.hard else vanishing(problem)
     hopeful = qp.game and proof.margin <= 0.0 and proof.margin_bound <= small
-    if hopeful and (alpha := refuted(qp, proof.alpha)) is not None:
+    if hopeful and (alpha := refuted(qp, proof.alpha, passes)) is not None:
         return replace(with_weights(qp, proof.predictor, alpha), refuted=True)
     return proof
 
