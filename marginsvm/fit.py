@@ -21,18 +21,12 @@ from marginsvm._typing import Array
 from marginsvm.certificate import proof as proofs
 from marginsvm.certificate.certificate import relative_gap
 from marginsvm.certificate.proof import WORTH_A_PROOF, Confirmed, vanishing
-from marginsvm.problem.adapter import (
-    BestResponse,
-    ColumnPlan,
-    KernelMatrixAdapter,
-    Predictor,
-    predictor_of,
-    programs_of,
-)
+from marginsvm.problem.adapter import ColumnPlan, KernelMatrixAdapter
 from marginsvm.problem.matrix import FLOAT64
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.responses import Response, Weights, softmax
 from marginsvm.problem.rows import Intervals, OutputRows, Rows
+from marginsvm.problem.vectors import BestResponse, Predictor
 
 # Change of an entry of A'alpha (in radii, relative to the sum of alpha) above rounding in float64
 # and in float32: a warm start was given other data.
@@ -341,7 +335,7 @@ class Algorithm(ABC):
         offsets = np.zeros(1) if best.offsets is None else best.offsets
         b = np.atleast_1d(problem.rows.score_offsets(offsets))
         assert progress.proof is not None
-        return [(predictor_of(problem, best.vector), b, progress.proof.vector.coef)]
+        return [(problem.w_of(best.vector), b, progress.proof.vector.coef)]
 
     def n_rounds(self, n_iter: int) -> int:
         """Number of iterations of the step that follows ``n_iter`` iterations."""
@@ -435,7 +429,7 @@ class Stopping:
             return self._of_intervals(progress.error, infeasible=progress.upper == 0.0)
         lower = progress.lower if progress.lower > NOISE else 0.0
         if self.negligible is None:
-            small = vanishing(problem)
+            small = vanishing(problem.examples)
         else:
             wanted = (
                 WORTH_A_PROOF if self.goal == "gap" else min(self.tol, WORTH_A_PROOF)
@@ -451,7 +445,9 @@ class Stopping:
             error = bounds.error(problem.rows.farthest)
             return self._of_intervals(error, infeasible=bounds.refuted)
         at_the_end = progress.settled or progress.n_iter >= self.max_iter
-        small = vanishing(problem) if self.negligible is None else self.negligible
+        small = (
+            vanishing(problem.examples) if self.negligible is None else self.negligible
+        )
         if bounds.refuted:
             small = np.inf
             if self.tol == 0 and not at_the_end:
@@ -724,11 +720,10 @@ def confirm(
     known = algorithm.confirmed(problem, progress)
     if known is not None:
         return known
-    found, (qp,) = progress.proof, programs_of(problem)
+    found, (qp,) = progress.proof, problem.programs
     assert found is not None
     model, predictor = _best_model(algorithm, problem, progress, qp)
     proof = proofs.prove_overlap(
-        problem,
         proofs.with_weights(qp, predictor, found.vector.coef),
         SHARE_OF_PROOFS * progress.n_passes,
     )
@@ -739,7 +734,7 @@ def unproved(
     algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress
 ) -> Confirmed:
     """The model so far by its floats, with bounds that claim nothing: no example is read."""
-    programs, rows, scales = programs_of(problem), problem.rows, np.ones(1)
+    programs, rows, scales = problem.programs, problem.rows, np.ones(1)
     points: Any = algorithm.points(problem, progress)
     if isinstance(rows, OutputRows):
         scales = proofs.scales_of(rows, programs)
@@ -781,7 +776,7 @@ def _published(
     offsets_of: Callable[[Array], Array],
 ) -> proofs.Predictor:
     """The predictor with the offsets that a function finds for its margins, by one pass."""
-    w = predictor_of(problem, vector)
+    w = problem.w_of(vector)
     known = qp.examples.bounded_scores(w)
     offsets = offsets_of(problem.margins_of(known[0], vector))
     b = np.atleast_1d(problem.rows.score_offsets(offsets))

@@ -37,7 +37,7 @@ from marginsvm.certificate.bounded import (
 from marginsvm.certificate.examples import ExactFeatures, KernelMatrix
 from marginsvm.certificate.proof import of_few_columns, prove, refuted
 from marginsvm.problem.design import Design
-from marginsvm.problem.quadratic_program import classification, regression
+from marginsvm.problem.programs import classification, regression
 from marginsvm.solvers.interior_point import interior_point
 from marginsvm.solvers.solution import Solution
 from marginsvm.solvers.solve import solve

@@ -32,6 +32,7 @@ from marginsvm.papers.dual_lp import (
     strong_convexity,
     working_set,
 )
+from marginsvm.papers.layout import layout_of
 from marginsvm.problem.adapter import GramAdapter, LinearAdapter
 from marginsvm.problem.rows import Intervals, OutputRows, intervals_of, make_rows
 
@@ -133,7 +134,7 @@ def test_loops_equal_the_reference(of, C, dtype, rng):
     slack = 0.5 * problem.rows.square / (C * problem.radius**2)
     L = np.linalg.norm(A, q, axis=1) ** 2 / (p - 1) + slack
     if dtype == np.float64:
-        np.testing.assert_allclose(problem.layout().curvature[index], L, rtol=1e-12)
+        np.testing.assert_allclose(layout_of(problem).curvature[index], L, rtol=1e-12)
         np.testing.assert_allclose(mu, (slack / L).min())
 
     def check(vector, expected):
@@ -223,7 +224,7 @@ class Dual:
 
     def __init__(self, X, y, p):
         self.data, self.n, self.q = game(X, y, p), len(X), p / (p - 1)
-        self.A, self.L = written_out(self.data, X, y), self.data.layout().curvature
+        self.A, self.L = written_out(self.data, X, y), layout_of(self.data).curvature
         self.best = optimum(self.data, X, y, p)
         self.star, self.top = self.predictor(self.best), self.value(self.best)
         self.length = np.linalg.norm(self.star, p)  # |theta*|_p; R is 1
@@ -357,7 +358,7 @@ def test_eq_5_of_raj_with_draws_by_curvature(power, p, rng):
 def test_draws_by_curvature_are_the_estimators(rng):
     """``sampling="curvature"``: the frequencies, and fewer epochs where few rows are long."""
     X, y = long_and_short(rng)
-    L = game(X, y).layout().curvature
+    L = layout_of(game(X, y)).curvature
     drawn = np.bincount(
         draw(0, 0, np.arange(len(X)), 100_000, "curvature", L), minlength=len(X)
     )
@@ -473,7 +474,7 @@ def test_the_linear_rates_of_appendix_c(fast, k, C, rng):
     targets = X.sum(axis=1) + rng.standard_normal(30)
     tube = OutputRows(Intervals(targets - 0.1, targets + 0.1))
     problem = LinearAdapter(X, tube if k == 1 else make_rows(y, k, balanced=False), C)
-    n, mu, L = problem.n_rows, strong_convexity(problem), problem.layout().curvature
+    n, mu, L = problem.n_rows, strong_convexity(problem), layout_of(problem).curvature
     intervals = intervals_of(problem.rows)
 
     def dual(v):
@@ -510,7 +511,7 @@ def test_corollaries_c_1_and_c_2_are_false_as_printed():
     # lambda/2 |w|^2 + 1/n sum xi^2 / (2 gamma), divided by lambda, has C = 1 / (2 n gamma lambda)
     data = LinearAdapter(X, make_rows(y, 2, balanced=False), 1 / (2 * n * product))
     curvature, mu, zero = (
-        data.layout().curvature[0],
+        layout_of(data).curvature[0],
         strong_convexity(data),
         data.zeros(),
     )

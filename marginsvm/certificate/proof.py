@@ -35,10 +35,10 @@ from marginsvm.certificate.bounded import (
 )
 from marginsvm.certificate.certificate import relative_gap
 from marginsvm.certificate.exact import refuting_weights
-from marginsvm.problem.adapter import KernelMatrixAdapter
+from marginsvm.problem.examples import FloatExamples
 from marginsvm.problem.kernels import distinct, keys_of
 from marginsvm.problem.quadratic_program import QuadraticProgram, gap_of_norms
-from marginsvm.problem.rows import OutputRows, output_rows
+from marginsvm.problem.rows import OutputRows
 
 FLOATS = Floats()
 # Fraction of nu's upper bounds that alpha may reach, a reserve for the rounding of sums.
@@ -547,31 +547,29 @@ class Confirmed:
         return float(max([0.0, *gaps, far if self.allowed > 0.0 else 0.0]))
 
 
-def prove_overlap(
-    problem: KernelMatrixAdapter, proof: Proof, passes: float = inf
-) -> Proof:
+def prove_overlap(proof: Proof, passes: float = inf) -> Proof:
     """The proof, with ``refuted`` set if an exact alpha nearby proves overlap, see ``refuted``."""
     qp = proof.qp
-    small = WORTH_A_PROOF if qp.hard else vanishing(problem)
+    small = WORTH_A_PROOF if qp.hard else vanishing(qp.examples)
     hopeful = qp.game and proof.margin <= 0.0 and proof.margin_bound <= small
     if hopeful and (alpha := refuted(qp, proof.alpha, passes)) is not None:
         return replace(with_weights(qp, proof.predictor, alpha), refuted=True)
     return proof
 
 
-def vanishing(problem: KernelMatrixAdapter) -> float:
+def vanishing(examples: FloatExamples) -> float:
     """Upper bound on margins (in radii) below which ``A'alpha = 0`` may be proved exactly."""
-    return KERNEL_VANISHING if problem.examples.is_kernel else VANISHING
+    return KERNEL_VANISHING if examples.is_kernel else VANISHING
 
 
 def prove_intervals(
-    problem: KernelMatrixAdapter,
+    rows: OutputRows,
     programs: list[QuadraticProgram],
     points: Iterable[tuple[Array, Array, Array]],
     model: Any,
 ) -> Confirmed:
     """Publish predictors and alpha, (w, f, alpha), for intervals, and bound both values."""
-    rows, k = output_rows(problem.rows), len(programs)
+    k = len(programs)
     found = tuple(
         with_weights(qp, published(qp, w, b, width, origin), alpha, 1.0 / k)
         for qp, w, b, alpha, width, origin in of_outputs(rows, programs, points)

@@ -24,13 +24,9 @@ from marginsvm.problem.design import Design, mean_of
 from marginsvm.problem.examples import Examples, FloatExamples
 from marginsvm.problem.kernels import Gram, distinct, in_floats, kernel_on
 from marginsvm.problem.matrix import as_matrix
-from marginsvm.problem.quadratic_program import (
-    ProblemSpec,
-    QuadraticProgram,
-    classification,
-    one_class,
-    regression,
-)
+from marginsvm.problem.programs import classification, one_class, regression
+from marginsvm.problem.quadratic_program import QuadraticProgram
+from marginsvm.problem.spec import ProblemSpec
 
 
 def class_weights(class_weight: Any, y: Array, sample_weight: Array) -> Array:

@@ -22,13 +22,9 @@ from marginsvm.estimators.parameters import (
 from marginsvm.estimators.results import Fitted
 from marginsvm.fit import Algorithm, Candidate, Stopping
 from marginsvm.papers.accelerated import AcceleratedPlay, AcceleratedState
-from marginsvm.problem.adapter import (
-    KernelMatrixAdapter,
-    Predictor,
-    Vector,
-    programs_of,
-)
+from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.problem.responses import Euclidean
+from marginsvm.problem.vectors import Predictor, Vector
 
 
 @with_parameters
@@ -238,5 +234,5 @@ def contradiction(problem: KernelMatrixAdapter) -> Vector:
 
     The iterated method is slow at finding such a pair among many examples.
     """
-    q = equal_examples(programs_of(problem)[0])
+    q = equal_examples(problem.programs[0])
     return problem.zeros() if q is None else problem.combine(q)
