@@ -1,6 +1,7 @@
 """Raj and Bach's algorithms: the loops against plain NumPy, and the theorems."""
 
 import sys
+from itertools import combinations, permutations
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from marginsvm import (
     DualLpRegressor,
     LpPerceptron,
     PrimalMirrorDescent,
+    _compiling,
     check_certificate,
 )
 from marginsvm._rounding import LpNorm
@@ -29,10 +31,8 @@ from marginsvm.papers.dual_lp import (
     Newton,
     RajBach,
     draw,
-    strong_convexity,
     working_set,
 )
-from marginsvm.papers.layout import layout_of
 from marginsvm.problem.adapter import GramAdapter, LinearAdapter
 from marginsvm.problem.rows import Intervals, OutputRows, intervals_of, make_rows
 
@@ -130,11 +130,11 @@ def test_loops_equal_the_reference(of, C, dtype, rng):
     order, loose = rng.integers(n, size=400), 1e-8 if dtype == np.float64 else 1e-4
     intervals = intervals_of(problem.rows)
     ends = np.array([intervals.low.ravel()[index], intervals.high.ravel()[index]])
-    q, mu = p / (p - 1), strong_convexity(problem)
+    q, mu = p / (p - 1), problem.layout().mu
     slack = 0.5 * problem.rows.square / (C * problem.radius**2)
     L = np.linalg.norm(A, q, axis=1) ** 2 / (p - 1) + slack
     if dtype == np.float64:
-        np.testing.assert_allclose(layout_of(problem).curvature[index], L, rtol=1e-12)
+        np.testing.assert_allclose(problem.layout().curvature[index], L, rtol=1e-12)
         np.testing.assert_allclose(mu, (slack / L).min())
 
     def check(vector, expected):
@@ -173,6 +173,71 @@ def test_loops_equal_the_reference(of, C, dtype, rng):
         check(vector, expected)
 
 
+@pytest.mark.parametrize("C", [np.inf, 0.3])
+@pytest.mark.parametrize("p", [2.0, 1.5])
+def test_epochs_are_the_listings(p, C, rng):
+    """Three epochs of the estimator's algorithm: alpha and v."""
+    problem, A = written("dense", 2, p, rng, labels=True, C=C, dtype=np.float64)
+    n, q, L = len(A), p / (p - 1), problem.layout().curvature
+    plain = {"restart": False, "shrinking": False, "random_state": 0, "p": p}
+    *_, state = rounds(DualLpPerceptron(**plain), problem, 3)
+    order = [draw(state.seed, t, np.arange(n), n, "permutation") for t in range(3)]
+    ends = np.array([np.ones(n), np.full(n, np.inf)])
+    slack, mu = problem.layout().ridge[0], problem.layout().mu
+    found = reference_accelerate(A, np.concatenate(order), ends, q, L, slack, mu)
+    for vector, coef in zip((state.alpha, state.v), found, strict=True):
+        np.testing.assert_allclose(vector.coef.ravel(), coef, atol=1e-9 * coef.max())
+
+
+@pytest.mark.parametrize("p", [2.0, 1.5])
+def test_v_is_published(p, rng):
+    """Eq. (8) is about v, not about the alpha that the listing returns."""
+    X, y = separable(rng, n=40)
+    params = {"p": p, "restart": False, "shrinking": False, "random_state": 0}
+    clf = DualLpPerceptron(fit_intercept=False, max_iter=3, tol=0.0, **params)
+    at = fit(clf, X, y).coef_.ravel()
+    at = at / np.linalg.norm(at)
+    published, others = [], []
+    for state in rounds(clf, game(X, y, p), 3):
+        for vector, far in ((state.v, published), (state.alpha, others)):
+            w = theta(vector.image.ravel(), p / (p - 1))
+            far.append(np.abs(w / np.linalg.norm(w) - at).max())
+    assert min(published) < 1e-9
+    assert min(others) > 1e-3
+
+
+def test_restarts_begin_with_the_first_gamma(rng):
+    """Algorithm 2 from v on, after a Newton step as after some epochs."""
+    data, restarts = game(*separable(rng, n=40)), 0
+    for state in rounds(DualLpPerceptron(random_state=0), data, 45):
+        if state.begun == state.t:
+            restarts += 1
+            assert state.alpha is state.v
+            assert state.gamma == 1.0 / state.rows.size
+    assert restarts >= 2
+
+
+def test_orders_of_epochs(monkeypatch):
+    """Sweeps over all rows, in all orders alike, by seed and epoch; the same without numba."""
+    rows, counts = np.array([3, 5, 9]), {}
+    for t in range(3000):
+        order = draw(7, t, rows, 7, "permutation")
+        assert len(order) == 7
+        for sweep in (order[:3], order[3:6]):
+            counts[tuple(sweep)] = counts.get(tuple(sweep), 0) + 1
+    assert sorted(counts) == sorted(permutations(rows.tolist()))
+    assert np.abs(np.array([*counts.values()]) - 1000).max() < 5 * np.sqrt(1000)
+    rows, epochs = np.arange(1000), [(0, 0), (0, 1), (1, 0), (2**31 - 1, 10**6)]
+    orders = [draw(seed, t, rows, 1000, "permutation") for seed, t in epochs]
+    assert all(np.any(a != b) for a, b in combinations(orders, 2))
+    monkeypatch.setattr(_compiling, "njit", None)
+    plain = {"__name__": "plain"}
+    exec(Path(loops.__file__).read_text(), plain)
+    monkeypatch.setattr(_compiling, "_say_once", lambda: None)
+    for (seed, t), order in zip(epochs, orders, strict=True):
+        np.testing.assert_array_equal(plain["shuffled"](rows, 1000, seed, t), order)
+
+
 @pytest.mark.parametrize("scale", [1.0, 1e-150, 1e150])
 @pytest.mark.parametrize("q", [2.0, 3.0, 4.6, 8.6009, 17.1])
 def test_mirror_maps(q, scale, rng):
@@ -206,7 +271,7 @@ def test_vectors_do_not_drift(form, k, p, C, rng):
     X, y = separable(rng, n=60, d=20, k=k)
     X = sp.csr_array(X) if form == "csr" else X
     data = LinearAdapter(X, make_rows(y, k, balanced=False), C, LpNorm(p), 1.0)
-    zero, index, mu = data.zeros(), data.rows.flat_indices(), strong_convexity(data)
+    zero, index, mu = data.zeros(), data.rows.flat_indices(), data.layout().mu
     n, order = index.size, rng.choice(index, size=1000 * index.size)
     alpha, v, _ = loops.accelerate(data, order, n, mu, zero, zero, 1 / n)
     for w in (alpha, v):
@@ -224,7 +289,7 @@ class Dual:
 
     def __init__(self, X, y, p):
         self.data, self.n, self.q = game(X, y, p), len(X), p / (p - 1)
-        self.A, self.L = written_out(self.data, X, y), layout_of(self.data).curvature
+        self.A, self.L = written_out(self.data, X, y), self.data.layout().curvature
         self.best = optimum(self.data, X, y, p)
         self.star, self.top = self.predictor(self.best), self.value(self.best)
         self.length = np.linalg.norm(self.star, p)  # |theta*|_p; R is 1
@@ -358,7 +423,7 @@ def test_eq_5_of_raj_with_draws_by_curvature(power, p, rng):
 def test_draws_by_curvature_are_the_estimators(rng):
     """``sampling="curvature"``: the frequencies, and fewer epochs where few rows are long."""
     X, y = long_and_short(rng)
-    L = layout_of(game(X, y)).curvature
+    L = game(X, y).layout().curvature
     drawn = np.bincount(
         draw(0, 0, np.arange(len(X)), 100_000, "curvature", L), minlength=len(X)
     )
@@ -474,7 +539,8 @@ def test_the_linear_rates_of_appendix_c(fast, k, C, rng):
     targets = X.sum(axis=1) + rng.standard_normal(30)
     tube = OutputRows(Intervals(targets - 0.1, targets + 0.1))
     problem = LinearAdapter(X, tube if k == 1 else make_rows(y, k, balanced=False), C)
-    n, mu, L = problem.n_rows, strong_convexity(problem), layout_of(problem).curvature
+    n, layout = problem.n_rows, problem.layout()
+    mu, L = layout.mu, layout.curvature
     intervals = intervals_of(problem.rows)
 
     def dual(v):
@@ -511,8 +577,8 @@ def test_corollaries_c_1_and_c_2_are_false_as_printed():
     # lambda/2 |w|^2 + 1/n sum xi^2 / (2 gamma), divided by lambda, has C = 1 / (2 n gamma lambda)
     data = LinearAdapter(X, make_rows(y, 2, balanced=False), 1 / (2 * n * product))
     curvature, mu, zero = (
-        layout_of(data).curvature[0],
-        strong_convexity(data),
+        data.layout().curvature[0],
+        data.layout().mu,
         data.zeros(),
     )
     best, left = 0.5 * n / curvature, []
@@ -671,6 +737,20 @@ def test_perceptrons_and_averages_of_mirror_descent_separate(p, rng):
             cls(p=p, stopping="separation", random_state=0, **params), *separable(rng)
         )
         assert clf.status_ == "separated"
+
+
+def test_the_average_of_mirror_descent_is_of_all_steps(rng):
+    """The model after three epochs is the mean of theta before each step."""
+    X, y = separable(rng, n=40)
+    data, n = game(X, y), 40
+    *_, state = rounds(PrimalMirrorDescent(average=True, random_state=0), data, 3)
+    order = [draw(state.seed, t, np.arange(n), n, "uniform") for t in range(3)]
+    A, L = written_out(data, X, y), data.layout().curvature
+    ends = np.array([np.ones(n), np.full(n, np.inf)])
+    found = A, np.concatenate(order), loops.DESCENT, ends, 2.0, L, 0.0
+    _, total = reference_ascend(*found)
+    w, model = total / np.linalg.norm(total), state.pocket.last.image.ravel()
+    np.testing.assert_allclose(model / np.linalg.norm(model), w, atol=1e-9)
 
 
 def test_selects_features(rng):

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from helpers.estimators import fit, overlapping, separable
+from helpers.estimators import BY_PASSES, fit, overlapping, separable
 from helpers.games import flat, game, known, margin_of, rounds
 from helpers.hard import chain, contradicted, corner, each_hard, lopsided, within
 from helpers.oracle import best_margin
@@ -72,6 +72,29 @@ SCHEDULES = {
         "momentum": NesterovSchedule(delay=3),
     },
 }
+
+
+def test_the_dual_points_of_momentum_bound_the_margin(rng):
+    """The weights of g_t sum to t / 2, so that 2 |g_t| / t is a bound."""
+    X, y = separable(rng, n=40)
+    clf = MomentumMarginClassifier(
+        max_iter=31, tol=0.0, fit_intercept=False, warm_start=True
+    )
+    progress = fit(clf, X, y)._progress
+    length = np.linalg.norm(progress.state.g.image) * progress.radius
+    assert clf.margin_bound_ <= 2 * length / 30 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("cls", BY_PASSES, ids=lambda cls: cls.__name__)
+def test_bounds_are_of_their_own_vectors(cls, rng):
+    """The smallest margin of a candidate is that of its predictor, not of the one before."""
+    data, _, _ = known(*separable(rng, n=40))
+    algorithm = cls()._algorithm()
+    for state in rounds(algorithm, data, 12):
+        for candidate in algorithm.candidates(data, state):
+            if candidate.min_margin is not None:
+                low = data.margins(candidate.vector).min()
+                np.testing.assert_allclose(candidate.min_margin, low, atol=1e-12)
 
 
 @pairwise(params=SCHEDULES, k=[2, 3], fit_intercept=[True, False])

@@ -178,6 +178,14 @@ def test_theorem_4_where_they_are_not(rng):
     )
 
 
+def test_goals_of_outer_rounds_are_algorithm_7s(rng):
+    """A round of SNKPVN ends at a norm of ||q|| over gamma; the next begins there."""
+    data = game(*overlapping(rng))
+    for state in rounds(PerceptronVonNeumann(gamma_outer=4.0), data, 150):
+        np.testing.assert_allclose(state.delta, data.norm(state.q) / 4.0)
+    assert state.t >= 2
+
+
 def test_the_model_where_nothing_separates_sums_up_all_outer_rounds(rng):
     """Twice alpha over mu at the end of each outer round, and of the last inner one."""
     X, y = overlapping(rng, n=30)

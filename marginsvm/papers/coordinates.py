@@ -17,10 +17,7 @@ import numpy as np
 
 from marginsvm._compiling import compiled, parts
 from marginsvm._typing import Array
-from marginsvm.papers.layout import DENSE, SPARSE, layout_of
-from marginsvm.problem.adapter import KernelMatrixAdapter
-from marginsvm.problem.rows import intervals_of
-from marginsvm.problem.vectors import Vector
+from marginsvm.problem.adapter import DENSE, SPARSE, KernelMatrixAdapter, Vector
 
 DUAL, DESCENT, PERCEPTRON = 0, 1, 2
 _LEAST_EXCESS = 1e-3  # least coefficient c of s, else s is rescaled
@@ -40,6 +37,8 @@ _exact = parts(
     forceinline=True, fastmath={"contract"}, **OPTIONS
 )  # (x + magic) - magic is not x
 _loop = compiled(fastmath=REORDER, **OPTIONS)
+# 2^64 over the golden ratio: the step of the counter of pseudorandom numbers, which have 53 bits.
+_GOLDEN, _BITS = np.uint64(0x9E3779B97F4A7C15), np.uint64(11)
 _index = np.uint64  # unsigned: no test for an index that counts from the end
 
 
@@ -225,7 +224,7 @@ def _proximal(t, step, low, high):
 
 
 @_loop
-def _ascend(rows, order, rule, low, high, longest, alpha, u, phi, mean):
+def _ascend(rows, order, rule, longest, alpha, u, phi, mean):
     """Theta is ``factor phi``; phi is u itself where q = 2."""
     factor = _mirror(u, rows.q, phi)
     for r in order:
@@ -235,10 +234,11 @@ def _ascend(rows, order, rule, low, high, longest, alpha, u, phi, mean):
         if rule == PERCEPTRON:
             delta = 1.0 if m <= 0.0 else 0.0
         elif rule == DESCENT:
-            delta = (min(max(m, low[r]), high[r]) - m) / longest
+            delta = (min(max(m, rows.low[r]), rows.high[r]) - m) / longest
         else:
             step = 1.0 / max(rows.curvature[r], _ZERO_CURVATURE)
-            delta = _proximal(alpha[r] - step * m, step, low[r], high[r]) - alpha[r]
+            nearest = alpha[r] - step * m
+            delta = _proximal(nearest, step, rows.low[r], rows.high[r]) - alpha[r]
         if delta != 0.0:
             alpha[r] += delta
             _push(rows, r, delta, 0.0, u, len(u))
@@ -247,7 +247,7 @@ def _ascend(rows, order, rule, low, high, longest, alpha, u, phi, mean):
 
 
 @_loop
-def _accelerate(rows, order, low, high, n, nu, gamma, w, s, u, work):
+def _accelerate(rows, order, n, nu, gamma, w, s, u, work):
     """Algorithm 2, in whose listing nu, the strong convexity over n^2, is 0.
 
         z = ((1 - gamma) v + (gamma - nu) alpha) / (1 - nu)
@@ -256,10 +256,15 @@ def _accelerate(rows, order, low, high, n, nu, gamma, w, s, u, work):
         gamma solves gamma^2 = (1 - gamma) (the last gamma)^2 + nu gamma
 
     ``alpha = w + h s`` and ``v = alpha + c s``, so that w and s move in one coordinate a step.
-    Their primal vectors lie one after the other in u.
+    Their primal vectors lie one after the other in u. What is given and returned in the places of
+    w and s is alpha and v.
     """
     z, phi, size = work[0], work[1], len(u) // 2
     h, c = 0.0, 1.0
+    for j in range(len(s)):
+        s[j] -= w[j]
+    for j in range(size):
+        u[size + j] -= u[j]
     for r in order:
         e = h + (1.0 - gamma) / (1.0 - nu) * c  # z = w + e s
         share = nu / gamma
@@ -273,7 +278,7 @@ def _accelerate(rows, order, low, high, n, nu, gamma, w, s, u, work):
         m += rows.ridge[r] * (w[r] + e * s[r])
         alpha = w[r] + h * s[r]
         step = 1.0 / (n * gamma * max(rows.curvature[r], _ZERO_CURVATURE))
-        delta = _proximal(alpha - step * m, step, low[r], high[r]) - alpha
+        delta = _proximal(alpha - step * m, step, rows.low[r], rows.high[r]) - alpha
         if delta != 0.0:
             shift = (n * gamma - 1.0) / c * delta
             rest = delta - h * shift
@@ -290,7 +295,37 @@ def _accelerate(rows, order, low, high, n, nu, gamma, w, s, u, work):
                 u[j] += h * u[size + j]
                 u[size + j] *= c
             h, c = 0.0, 1.0
-    return gamma, h, c
+    for j in range(len(s)):
+        w[j] += h * s[j]
+        s[j] = w[j] + c * s[j]
+    for j in range(size):
+        u[j] += h * u[size + j]
+        u[size + j] = u[j] + c * u[size + j]
+    return gamma
+
+
+@_loop
+def _shuffle(rows, sweeps, seed, t):
+    """Fill each row of ``sweeps`` with the rows in another order, by numbers of a counter.
+
+    Steele, Lea and Flood's SplitMix64, with a sequence for each seed and t.
+    """
+    counter = _mixed(_mixed(np.uint64(seed)) + np.uint64(t))
+    for order in sweeps:
+        for i in range(len(order)):
+            order[i] = rows[i]
+        for i in range(len(order) - 1):
+            counter += _GOLDEN
+            share = np.float64(_mixed(counter) >> _BITS) * 2.0**-53
+            j = i + int(share * (len(order) - i))
+            order[i], order[j] = order[j], order[i]
+
+
+@_inline
+def _mixed(x):
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
 
 
 # The interface for algorithms, on vectors of the adapter.
@@ -312,7 +347,7 @@ def ascend(
 
     ``mean`` (of the size of u) gains theta before every step.
     """
-    rows, u = layout_of(problem), alpha.image.reshape(-1)
+    rows, u = problem.layout(), alpha.image.reshape(-1)
     phi = u if rows.q == 2.0 else np.empty_like(u)
     longest = max(rows.curvature.max(), _ZERO_CURVATURE)
     mean = np.empty(0) if mean is None else mean
@@ -320,7 +355,6 @@ def ascend(
         rows,
         order,
         rule,
-        *_ends(problem),
         longest,
         alpha.coef.reshape(-1),
         u,
@@ -343,21 +377,18 @@ def accelerate(
 
     ``mu`` is the strong convexity of the dual relative to the curvatures of its coordinates.
     """
-    rows, w, s = layout_of(problem), alpha.copy(), v - alpha
-    u = np.concatenate([w.image.ravel(), s.image.ravel()])  # in C order
-    coefs = w.coef.reshape(-1), s.coef.reshape(-1)
-    work, nu = np.empty((2, 0 if rows.q == 2.0 else u.size // 2)), mu / n**2
-    found = _accelerate(
-        rows, order, *_ends(problem), float(n), nu, gamma, *coefs, u, work
-    )
+    rows, size, m = problem.layout(), alpha.image.size, alpha.coef.size
+    u = np.concatenate([alpha.image.reshape(-1), v.image.reshape(-1)])
+    coef = np.concatenate([alpha.coef.reshape(-1), v.coef.reshape(-1)])
+    work, nu = np.empty((2, 0 if rows.q == 2.0 else size)), mu / n**2
+    gamma = _accelerate(rows, order, float(n), nu, gamma, coef[:m], coef[m:], u, work)
     problem.work.passes += order.size / problem.n_rows
-    gamma, h, c = found
-    halves = (half.reshape(alpha.image.shape) for half in np.split(u, 2))
-    w, s = Vector(next(halves), w.coef), Vector(next(halves), s.coef)
-    alpha = w + h * s if h != 0.0 else w
-    return alpha, alpha + c * s, float(gamma)
+    images, coefs = u.reshape(2, *alpha.image.shape), coef.reshape(2, *alpha.coef.shape)
+    return Vector(images[0], coefs[0]), Vector(images[1], coefs[1]), float(gamma)
 
 
-def _ends(problem: KernelMatrixAdapter) -> tuple[Array, Array]:
-    intervals = intervals_of(problem.rows)
-    return intervals.low.reshape(-1), intervals.high.reshape(-1)
+def shuffled(rows: Array, n: int, seed: int, t: int) -> Array:
+    """N draws from some rows in sweeps over all of them; those of epoch t of a seed."""
+    sweeps = np.empty((-(-n // rows.size), rows.size), rows.dtype)
+    _shuffle(rows, sweeps, seed, t)
+    return sweeps.reshape(-1)[:n]

@@ -20,9 +20,8 @@ from marginsvm.estimators.parameters import (
     with_parameters,
 )
 from marginsvm.fit import Algorithm, Candidate, Requirements, measured
-from marginsvm.problem.adapter import KernelMatrixAdapter
+from marginsvm.problem.adapter import BestResponse, KernelMatrixAdapter, Vector
 from marginsvm.problem.responses import Response, logistic, softmax
-from marginsvm.problem.vectors import BestResponse, Vector
 from marginsvm.schedules import (
     MOMENTA,
     NORMS,
@@ -144,7 +143,9 @@ class MomentumMarginClassifier(
         al.) over its smoothness. ``"plain"``: gradient of the loss.
     norm : {"progressive"}, float or callable
         Norm of the predictor after each round (dimensionless); None: not scaled.
-        ``"progressive"``: times 1.2 every five rounds (Wang, Min and Wu: ``momentum=None``).
+        ``"progressive"``: times 1.2 every five rounds, after Wang, Min and Wu (with
+        ``momentum=None``), without their warm-up by normalized descent, and with the norm set in
+        place of a projection.
 
     See Also
     --------
@@ -160,7 +161,7 @@ class MomentumMarginClassifier(
     Z. Ji, N. Srebro, M. Telgarsky. Fast Margin Maximization via Dual Acceleration.
     ICML 2021. Algorithm 1, Theorem 3.1, Theorem 5.1.
 
-    Mingze Wang, Zeping Min, Lei Wu. ICML 2024 (progressive rescaling). Algorithm 1.
+    Mingze Wang, Zeping Min, Lei Wu. ICML 2024 (progressive rescaling, after Algorithm 1).
 
     Examples
     --------
