@@ -20,18 +20,18 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, column_or_1d
 
-from marginsvm._rounding import FEW, check_exact
+from marginsvm._rounding import check_exact
 from marginsvm._threads import n_threads, single_threaded_blas
 from marginsvm._typing import Array
 from marginsvm._warnings import warn
-from marginsvm.certificate.bounded import ORIGINS, Floats
+from marginsvm.certificate import stacks
 from marginsvm.certificate.certificate import Certificate, relative_gap
 from marginsvm.estimators.exact import MaxMarginClassifier
 from marginsvm.estimators.inputs import class_weighted
 from marginsvm.solvers.interior_point import stacked
 from marginsvm.solvers.pivoting import pivoted
 
-GAMMA = Floats().gamma  # relative error of a sum of products
+UNFITTED = "interrupted"  # status of a fit until it is done
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -113,7 +113,7 @@ class ManyFits(Sequence[Any]):
             return [self[j] for j in i]
         if self.single[i] is not None:
             return self.single[i]
-        if self.status[i] == "interrupted":
+        if self.status[i] == UNFITTED:
             return clone(self.estimator)
         dual, coef = np.asarray(self.dual_coef[i]), np.array(self.coef[i])[None]
         support, q = np.flatnonzero(dual), np.abs(dual) / np.abs(dual).sum()
@@ -454,7 +454,7 @@ class Problems:
     def unfitted(self, ids: Array) -> dict[str, Any]:
         """Results of problems of the same shape before they are fitted."""
         B, n, d = len(ids), len(self.rows[ids[0]]), len(self.columns[ids[0]])
-        found: dict[str, Any] = {"status": np.full(B, "interrupted", "<U11")}
+        found: dict[str, Any] = {"status": np.full(B, UNFITTED, "<U11")}
         found |= {
             name: np.full(B, None, dtype=object) for name in ("separable", "single")
         }
@@ -562,11 +562,15 @@ def solved(X: Array, y: Array, m: Array, estimator: Any) -> dict[str, Array]:
         if intercept:
             b[left] = f[:, :1]
     b = b[:, 0]
-    alpha = balanced(alpha, y, program.get("upper", np.inf)) if intercept else alpha
+    alpha = (
+        stacks.balanced(alpha, y, program.get("upper", np.inf)) if intercept else alpha
+    )
     if not program:  # scale to the smallest margin 1
         least = (y * ((Z @ w[..., None])[..., 0] + b[:, None])).min(axis=1)
         w, b, alpha = w / least[:, None], b / least, alpha / least[:, None]
-    margin, bound, separates = proved(Z, shift, y, w, b, alpha, program, intercept)
+    margin, bound, separates = stacks.proved(
+        Z, shift, y, w, b, alpha, program, intercept
+    )
     found = {
         "coef": w / unit,
         "intercept": b - np.vecdot(w, shift),
@@ -585,82 +589,4 @@ def solved(X: Array, y: Array, m: Array, estimator: Any) -> dict[str, Array]:
         found["nu"] = np.where(q > 0.0, m / q, np.inf).min(axis=1) / m.sum(axis=1)
     sane = (unit[:, 0] > 1e-100) & (unit[:, 0] < 1e100) & (margin > 0.0)
     sane &= bound - margin <= estimator.tol * bound
-    return {**found, "status": np.where(sane, "certified", "interrupted")}
-
-
-def balanced(alpha: Array, y: Array, upper: Any) -> Array:
-    """Alpha with equal sums for both classes, up to rounding.
-
-    The class with the larger sum is reduced, at entries below their upper bounds if these suffice.
-    """
-    excess = (y * alpha).sum(axis=1, keepdims=True)
-    heavy = alpha * (y * excess > 0.0)
-    free = heavy * (alpha < upper)
-    free = np.where(free.sum(axis=1, keepdims=True) > np.abs(excess), free, heavy)
-    size = free.sum(axis=1, keepdims=True)
-    return alpha - free * np.divide(
-        np.abs(excess), size, out=np.zeros_like(size), where=size > 0.0
-    )
-
-
-def proved(
-    Z: Array,
-    shift: Array,
-    y: Array,
-    w: Array,
-    b: Array,
-    alpha: Array,
-    program: Any,
-    off: bool,
-) -> tuple[Array, Array, Array]:
-    """Bounds on best margins, and which predictors separate; proof in ``certificate.bounded``.
-
-    Parameters
-    ----------
-    Z, shift : ndarray of shape (1 or B, n, d) and (1 or B, d)
-        The examples less ``shift``, rounded.
-    y, alpha : ndarray of shape (B, n)
-    w, b : ndarray of shape (B, d) and (B,)
-    program : dict
-        Upper bounds or ridge; empty: hard margins, scaled to 1.
-    off : bool
-        Whether ``y'alpha = 0`` is required.
-    """
-    (n, d), norms, length = (
-        Z.shape[1:],
-        np.sqrt(np.vecdot(Z, Z)),
-        np.sqrt(np.vecdot(w, w)),
-    )
-    reach = norms + np.sqrt(np.vecdot(shift, shift))[:, None]
-    # errors: of the shifted examples, of products with them, and of the published intercept
-    error = GAMMA(d + 8) * (reach * length[:, None] + np.abs(b)[:, None])
-    least = y * ((Z @ w[..., None])[..., 0] + b[:, None]) - error
-    slack = np.maximum(1.0 - least, 0.0)
-    if "upper" in program:
-        P = 0.5 * length**2 + (program["upper"] * slack).sum(axis=1)
-    elif program:
-        P = 0.5 * length**2 + (0.5 * slack * slack / program["ridge"]).sum(axis=1)
-    else:
-        P = np.where(
-            least.min(axis=1) > 0.0, 0.5 * (length / least.min(axis=1)) ** 2, np.inf
-        )
-    margin = (1.0 - FEW) / np.sqrt(2.0 * P * (1.0 + GAMMA(n + d)))
-    total, radius = (
-        alpha.sum(axis=1, keepdims=True),
-        norms.max(axis=1) * (1.0 + GAMMA(d)),
-    )
-    q, ridge = alpha / total, program.get("ridge", 0.0)
-    u = ((y * q)[:, None] @ Z)[:, 0]
-    # the bound pays for y'alpha other than 0
-    imbalance = ORIGINS * (np.abs((y * q).sum(axis=1)) + GAMMA(n)) * off
-    length = np.sqrt(np.vecdot(u, u)) * (1.0 + GAMMA(d))
-    length = length + radius * (GAMMA(n + 8) + imbalance)
-    square = length**2 + (ridge * q * q).sum(axis=1) * (1.0 + GAMMA(n))
-    gain = 1.0 - GAMMA(n) - imbalance
-    most = np.where(q > 0.0, program.get("upper", np.inf) / q, np.inf).min(axis=1) * (
-        1.0 - FEW
-    )
-    s = np.minimum(most, gain / square)
-    D = s * (gain - 0.5 * s * square) * (1.0 - FEW)
-    bound = np.where(D > 0.0, (1.0 + FEW) / np.sqrt(2.0 * D), np.inf)
-    return margin, bound, least.min(axis=1) > 0.0
+    return {**found, "status": np.where(sane, "certified", UNFITTED)}

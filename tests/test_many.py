@@ -19,6 +19,7 @@ from marginsvm import (
     fit_many,
     many,
 )
+from marginsvm.certificate import stacks
 from marginsvm.solvers.interior_point import stacked
 from marginsvm.solvers.pivoting import pivoted
 
@@ -329,7 +330,7 @@ def test_bounds_without_their_allowances_are_caught(loss, mutant, monkeypatch):
     X, y = problems(0, n_problems=60)
     changes, holds = MUTANTS[mutant]
     for name, value in changes.items():
-        monkeypatch.setattr(many, name, value)
+        monkeypatch.setattr(stacks, name, value)
     fits = fitted(MaxMarginClassifier(**LOSSES[loss]), X, y, 1e-4)
     checks = [
         check_certificate(one, x, y, exact=True) for one, x in zip(fits, X, strict=True)

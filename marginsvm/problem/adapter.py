@@ -299,7 +299,7 @@ class KernelMatrixAdapter(ABC):
 
     ========================================  =====================================================
     ``zeros``, ``combine(q)``, ``row(r)``     vectors: 0, ``A^T q``, a single row
-    ``respond(w, mu, loss)``                  one pass: the best response q to w, its ``A^T q``, and
+    ``respond(w, mu, response)``              one pass: the best response q to w, its ``A^T q``, and
                                               the smallest margin of w
     ``margins(w)``, ``scores(w)``             of all rows, and of all examples
     ``dot(w, u)``, ``norm(w)``                ridge included
