@@ -345,12 +345,20 @@ def test_methods_go_on_from_a_solution(method, kind, name):
 @pytest.mark.parametrize("name", ["squared", "hard"])
 @pytest.mark.parametrize("size", SIZES)
 def test_pivoting_by_products_ends_what_is_nearly_solved(name, size):
-    qp = every_program(DenseExamples, size, 0)[name]
-    found = solved(pivoting_by_products, qp, start=solved(newton, qp, tol=0.02).alpha)
-    best = best_value(DenseExamples, size, 0, name)
-    (encloses if abs(best) <= 1e-9 else check)(
-        qp, best, found
-    )  # of 0, it may find no proof
+    """Where the rows with alpha > 0 are known. From others, hard margins may cycle, and only the
+    values hold."""
+    for seed in range(3):
+        qp = every_program(DenseExamples, size, seed)[name]
+        best = best_value(DenseExamples, size, seed, name)
+        alpha = solved(active_set, qp).alpha
+        near = alpha * np.random.default_rng(seed).uniform(0.9, 1.1, alpha.shape)
+        with np.errstate(over="ignore"):  # as in fits
+            ended = solved(pivoting_by_products, qp, start=near)
+            rough = solved(newton, qp, tol=0.02).alpha
+            other = solved(pivoting_by_products, qp, start=rough)
+        # of a value of 0, it may find no proof
+        (encloses if abs(best) <= 1e-9 else check)(qp, best, ended)
+        (check if name == "squared" else encloses)(qp, best, other)
 
 
 @pytest.mark.parametrize("k", [2, 3])
