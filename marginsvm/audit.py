@@ -34,6 +34,7 @@ from marginsvm.estimators.outliers import MaxMarginOutlierDetector
 from marginsvm.estimators.regressor import MaxMarginRegressor
 from marginsvm.problem.kernels import kernel_on
 from marginsvm.problem.matrix import examples_on_host, on_host
+from marginsvm.problem.quadratic_program import quantile
 
 HINGES = ("hinge", "squared_hinge")
 TUBES = ("epsilon_insensitive", "squared_epsilon_insensitive")
@@ -619,10 +620,8 @@ def _solved(model: Any, X: Any, y: Any, weight: Array, like: Any) -> Iterator[_S
         one = of("", np.ones(X.shape[0]) if y is None else y, weight, coef, b, place)
         if is_regressor(like) and like.nu:  # the best width for these distances
             away = np.abs(one.scores(X, one.rows)[:, 0] - one.y)
-            order = np.argsort(-away)
-            passed = np.cumsum(one.weight[order])
-            at = int(np.searchsorted(passed, like.nu * passed[-1] * (1.0 - 1e-12)))
-            one.stated.epsilon_ = away[order[[min(at, len(order) - 1)]]]
+            mass = like.nu * one.weight.sum() * (1.0 - 1e-12)
+            one.stated.epsilon_ = quantile(away, one.weight, np.array([mass]))
         yield one
         return
     classes = np.asarray(on_host(getattr(model, "classes_", np.unique(y))))

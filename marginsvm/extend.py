@@ -18,13 +18,7 @@ from marginsvm.estimators.parameters import (
     with_parameters,
 )
 from marginsvm.fit import Algorithm, Candidate, Requirements, Stopping, measured, play
-from marginsvm.problem.adapter import (
-    GramAdapter,
-    KernelMatrixAdapter,
-    LinearAdapter,
-    Predictor,
-    Vector,
-)
+from marginsvm.problem.adapter import GramAdapter, KernelMatrixAdapter, LinearAdapter
 from marginsvm.problem.responses import (
     CappedSoftmax,
     Euclidean,
@@ -39,6 +33,7 @@ from marginsvm.problem.responses import (
     worst_row,
 )
 from marginsvm.problem.rows import make_rows
+from marginsvm.problem.vectors import Predictor, Vector
 from marginsvm.schedules import MOMENTA, STEPS, momentum_at, resolve, step_at
 
 __all__ = [

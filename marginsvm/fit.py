@@ -9,6 +9,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import inf, isfinite
 from typing import Any, NamedTuple
 
@@ -20,18 +21,12 @@ from marginsvm._typing import Array
 from marginsvm.certificate import proof as proofs
 from marginsvm.certificate.certificate import relative_gap
 from marginsvm.certificate.proof import WORTH_A_PROOF, Confirmed, vanishing
-from marginsvm.problem.adapter import (
-    BestResponse,
-    ColumnPlan,
-    KernelMatrixAdapter,
-    Predictor,
-    predictor_of,
-    programs_of,
-)
+from marginsvm.problem.adapter import ColumnPlan, KernelMatrixAdapter
 from marginsvm.problem.matrix import FLOAT64
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.responses import Response, Weights, softmax
 from marginsvm.problem.rows import Intervals, OutputRows, Rows
+from marginsvm.problem.vectors import BestResponse, Predictor
 
 # Change of an entry of A'alpha (in radii, relative to the sum of alpha) above rounding in float64
 # and in float32: a warm start was given other data.
@@ -340,7 +335,7 @@ class Algorithm(ABC):
         offsets = np.zeros(1) if best.offsets is None else best.offsets
         b = np.atleast_1d(problem.rows.score_offsets(offsets))
         assert progress.proof is not None
-        return [(predictor_of(problem, best.vector), b, progress.proof.vector.coef)]
+        return [(problem.w_of(best.vector), b, progress.proof.vector.coef)]
 
     def n_rounds(self, n_iter: int) -> int:
         """Number of iterations of the step that follows ``n_iter`` iterations."""
@@ -434,7 +429,7 @@ class Stopping:
             return self._of_intervals(progress.error, infeasible=progress.upper == 0.0)
         lower = progress.lower if progress.lower > NOISE else 0.0
         if self.negligible is None:
-            small = vanishing(problem)
+            small = vanishing(problem.examples)
         else:
             wanted = (
                 WORTH_A_PROOF if self.goal == "gap" else min(self.tol, WORTH_A_PROOF)
@@ -450,7 +445,9 @@ class Stopping:
             error = bounds.error(problem.rows.farthest)
             return self._of_intervals(error, infeasible=bounds.refuted)
         at_the_end = progress.settled or progress.n_iter >= self.max_iter
-        small = vanishing(problem) if self.negligible is None else self.negligible
+        small = (
+            vanishing(problem.examples) if self.negligible is None else self.negligible
+        )
         if bounds.refuted:
             small = np.inf
             if self.tol == 0 and not at_the_end:
@@ -697,6 +694,9 @@ def check(
 
 # The end of a fit: its best predictor and alpha are published, with certified bounds.
 
+# Passes that a proof of overlap may take, for each pass of the iterations. Each comes after twice
+# as many of them, and one at the end, so that all take no longer than the iterations.
+SHARE_OF_PROOFS = 1.0 / 3.0
 # |A'alpha| over the sum of alpha (in radii) below which it is rounding.
 NOTHING_LEFT = 1e-13
 # Range of the logarithm of the factor of the margins (relative to the largest) in the search for
@@ -720,11 +720,12 @@ def confirm(
     known = algorithm.confirmed(problem, progress)
     if known is not None:
         return known
-    found, (qp,) = progress.proof, programs_of(problem)
+    found, (qp,) = progress.proof, problem.programs
     assert found is not None
     model, predictor = _best_model(algorithm, problem, progress, qp)
     proof = proofs.prove_overlap(
-        problem, proofs.with_weights(qp, predictor, found.vector.coef)
+        proofs.with_weights(qp, predictor, found.vector.coef),
+        SHARE_OF_PROOFS * progress.n_passes,
     )
     return Confirmed(model, (proof,), np.ones(1))
 
@@ -733,7 +734,7 @@ def unproved(
     algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress
 ) -> Confirmed:
     """The model so far by its floats, with bounds that claim nothing: no example is read."""
-    programs, rows, scales = programs_of(problem), problem.rows, np.ones(1)
+    programs, rows, scales = problem.programs, problem.rows, np.ones(1)
     points: Any = algorithm.points(problem, progress)
     if isinstance(rows, OutputRows):
         scales = proofs.scales_of(rows, programs)
@@ -754,30 +755,32 @@ def _best_model(
     """Vector and predictor of the best separator or, if there is none, of the fallback."""
     best = progress.best
     if best is not None:
-        offsets = best_offsets(problem, problem.margins(best.vector, precise=True))
-        found = _published(problem, qp, best.vector, offsets)
+        found = _published(problem, qp, best.vector, partial(best_offsets, problem))
         if found.primal.margin > 0.0:
             return best.vector, found
     last = algorithm.fallback(problem, progress)
     model, known = last.vector, last.offsets
     if problem.norm(model) <= NOTHING_LEFT * float(model.coef.sum()):
         model = problem.zeros()
-    if known is None:
-        margins = problem.margins(
-            model, precise=True
-        )  # in float64: float32 may be too coarse
-        known = least_loss(problem.rows, margins).offsets
-    return model, _published(problem, qp, model, known)
+
+    def offsets_of(margins: Array) -> Array:
+        return least_loss(problem.rows, margins).offsets if known is None else known
+
+    return model, _published(problem, qp, model, offsets_of)
 
 
 def _published(
     problem: KernelMatrixAdapter,
     qp: QuadraticProgram,
     vector: Predictor,
-    offsets: Array,
+    offsets_of: Callable[[Array], Array],
 ) -> proofs.Predictor:
+    """The predictor with the offsets that a function finds for its margins, by one pass."""
+    w = problem.w_of(vector)
+    known = qp.examples.bounded_scores(w)
+    offsets = offsets_of(problem.margins_of(known[0], vector))
     b = np.atleast_1d(problem.rows.score_offsets(offsets))
-    return proofs.published(qp, predictor_of(problem, vector), b)
+    return proofs.published(qp, w, b, known=known)
 
 
 def best_offsets(problem: KernelMatrixAdapter, margins: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Ready-made sources of blocks for ``fit_blocks``: arrays, memory maps and folders of files.
+"""Ready-made sources of blocks for ``fit_blocks``: arrays and files.
 
 A source is any object whose ``__iter__`` begins anew each time and yields blocks ``(X, y)`` or
 ``(X, y, sample_weight)``. Those here are cheap to make and to pickle: files are opened when the
@@ -13,6 +13,7 @@ import gzip
 import os
 import zipfile
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -29,16 +30,16 @@ __all__ = ["ArrayBlocks", "ParquetBlocks", "SvmlightBlocks"]
 StrPath: TypeAlias = str | os.PathLike[str]
 Files: TypeAlias = StrPath | Iterable[StrPath]
 
-BLOCK_BYTES = (
-    2**25
-)  # large enough to hide the cost of a block, small enough to hold a few
+# Large enough to hide the cost of a block, small enough to stay in cache and for malloc to reuse.
+BLOCK_BYTES = 2**23
 
 
 class ArrayBlocks:
     """Blocks of arrays in memory or in ``.npy`` and ``.npz`` files.
 
-    Files are mapped into memory block by block. A block is read when it is asked for (in
-    ``fit_blocks``, by the thread that reads ahead), and its memory is released afterwards.
+    Files are read block by block, not mapped: a file that shrinks is an error, and does not end
+    the process. A block is read when it is asked for (in ``fit_blocks``, by the thread that reads
+    ahead), and its memory is released afterwards.
 
     Parameters
     ----------
@@ -46,7 +47,7 @@ class ArrayBlocks:
     y : array-like of shape (n_examples,), or path of a ``.npy`` file
     sample_weight : array-like of shape (n_examples,), or path of a ``.npy`` file; default None
     block_rows : int, default None
-        Examples in a block; by default as many as fill 32 MiB.
+        Examples in a block; by default as many as fill 8 MiB.
 
     Attributes
     ----------
@@ -55,7 +56,7 @@ class ArrayBlocks:
     Raises
     ------
     ValueError
-        If shapes do not match, or a file cannot be mapped; the message says what to do.
+        If shapes do not match, or a file cannot be read; the message names it.
 
     Notes
     -----
@@ -121,7 +122,7 @@ class ArrayBlocks:
         X, y, sample_weight : str
             The names under which they were saved.
         block_rows : int, default None
-            Examples in a block; by default as many as fill 32 MiB.
+            Examples in a block; by default as many as fill 8 MiB.
 
         Returns
         -------
@@ -146,8 +147,14 @@ class ArrayBlocks:
         return cls(*(_Stored(path, name) for name in names), block_rows=block_rows)
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        for part in self._parts:
+            if isinstance(part, _Stored):
+                part.examine()
         for start in range(0, self.shape[0], self.block_rows):
-            yield tuple(part[start : start + self.block_rows] for part in self._parts)
+            rows = slice(start, start + self.block_rows)
+            block = tuple(part[rows] for part in self._parts)
+            with _naming(getattr(self._parts[0], "path", "")):
+                yield block
 
     def __repr__(self) -> str:
         X, (n, d), rows = self._parts[0], self.shape, self.block_rows
@@ -155,13 +162,28 @@ class ArrayBlocks:
         return f"ArrayBlocks({n} x {d} {X.dtype}, {-(-n // rows)} blocks of {rows} rows, {where})"
 
 
-class _Stored:
-    """An array in an ``.npy`` file, or of this name in an ``.npz`` file, mapped slice by slice."""
+@contextmanager
+def _naming(path: str) -> Iterator[None]:
+    """Name a file in errors of reading it, and in those of its blocks that are raised there."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:
+        if path in str(error):
+            raise
+        kind = type(error) if type(error) in (OSError, TypeError) else ValueError
+        raise kind(f"{path}: {error}") from error
 
-    def __init__(self, path: StrPath, name: str | None = None) -> None:
-        self.path = os.path.abspath(path)
-        with open(path, "rb") as file:
-            file.seek(0 if name is None else _place_in_npz(path, name))
+
+class _Stored:
+    """An array in an ``.npy`` file, or of this name in an ``.npz`` file, read slice by slice."""
+
+    def __init__(self, path: StrPath, name: str = "") -> None:
+        self.path, self.name = os.path.abspath(path), name
+        self._is_examined = not name
+        with _naming(self.path), open(path, "rb") as file:
+            file.seek(self._place() if name else 0)
             try:
                 version = np.lib.format.read_magic(file)
                 read = getattr(
@@ -175,7 +197,7 @@ class _Stored:
             self.offset = file.tell()
         if self.dtype.hasobject:
             raise ValueError(
-                f"{path} holds Python objects, which cannot be mapped; save numbers"
+                f"{path} holds Python objects, which cannot be read so; save numbers"
             )
         self.nbytes = int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
         size, wanted = os.path.getsize(path), self.offset + self.nbytes
@@ -185,33 +207,53 @@ class _Stored:
             )
 
     def __getitem__(self, rows: slice) -> Array:
+        start, end, _ = rows.indices(self.shape[0])
+        n, width = self.shape[0], self.nbytes // max(1, self.shape[0])
         order: Any = "F" if self.fortran else "C"
-        mapped = np.memmap(self.path, self.dtype, "r", self.offset, self.shape, order)
-        part = np.require(mapped[rows], requirements=["ALIGNED", "ENSUREARRAY"])
-        if part.flags.c_contiguous and part.size:
-            part.reshape(-1).view(np.uint8)[
-                ::4096
-            ].max()  # reads every page here and now
+        part = np.empty((end - start, *self.shape[1:]), self.dtype, order)
+        runs = part.T if self.fortran else part[None]  # each lies in one piece
+        width = self.dtype.itemsize if self.fortran else width  # of a row there
+        with _naming(self.path), open(self.path, "rb") as file:
+            for j, run in enumerate(runs):
+                file.seek(self.offset + (j * n + start) * width)
+                if file.readinto(run.reshape(-1).view(np.uint8)) < run.nbytes:
+                    raise ValueError("it has become shorter")
         return part
 
+    def _place(self) -> int:
+        """Where the array begins in a file of ``numpy.savez``."""
+        path, name = self.path, self.name
+        with zipfile.ZipFile(path) as archive, open(path, "rb") as file:
+            members = {
+                info.filename.removesuffix(".npy"): info for info in archive.infolist()
+            }
+            if name not in members:
+                raise ValueError(
+                    f"{path} has no array {name!r}, but {', '.join(members)}"
+                )
+            info = members[name]
+            if info.compress_type != zipfile.ZIP_STORED:
+                raise ValueError(
+                    f"{name!r} in {path} is compressed: use np.savez instead of "
+                    "np.savez_compressed"
+                )
+            # the local header: 30 bytes, a name, extra fields
+            file.seek(info.header_offset + 26)
+            lengths = np.frombuffer(file.read(4), "<u2")
+            return info.header_offset + 30 + int(lengths.sum())
 
-def _place_in_npz(path: StrPath, name: str) -> int:
-    """Where an array begins in a file of ``numpy.savez``."""
-    with zipfile.ZipFile(path) as archive, open(path, "rb") as file:
-        members = {
-            info.filename.removesuffix(".npy"): info for info in archive.infolist()
-        }
-        if name not in members:
-            raise ValueError(f"{path} has no array {name!r}, but {', '.join(members)}")
-        info = members[name]
-        if info.compress_type != zipfile.ZIP_STORED:
-            raise ValueError(
-                f"{name!r} in {path} is compressed: use np.savez instead of np.savez_compressed"
-            )
-        file.seek(
-            info.header_offset + 26
-        )  # the local header: 30 bytes, a name, extra fields
-        return info.header_offset + 30 + int(np.frombuffer(file.read(4), "<u2").sum())
+    def examine(self) -> None:
+        """Compare the checksum that ``numpy.savez`` has written, before the first pass."""
+        if self._is_examined:
+            return
+        with (
+            _naming(self.path),
+            zipfile.ZipFile(self.path) as archive,
+            archive.open(f"{self.name}.npy") as member,
+        ):
+            while member.read(BLOCK_BYTES):
+                pass
+        self._is_examined = True
 
 
 class ParquetBlocks:
@@ -228,7 +270,7 @@ class ParquetBlocks:
     columns : list of str, default None
         The features. By default all columns of the first file but the target and the weights.
     block_rows : int, default None
-        Examples in a block, at most; by default as many as fill 32 MiB.
+        Examples in a block, at most; by default as many as fill 8 MiB.
 
     Attributes
     ----------
@@ -278,7 +320,8 @@ class ParquetBlocks:
         self.files = _listed(files, "*.parquet")
         self.target, self.sample_weight = target, sample_weight
         self._rest = [target] if sample_weight is None else [target, sample_weight]
-        schema = parquet.read_schema(self.files[0])
+        with _naming(self.files[0]):
+            schema = parquet.read_schema(self.files[0])
         others = [name for name in schema.names if name not in self._rest]
         self.columns = others if columns is None else list(columns)
         if not self.columns or not set(self.columns).isdisjoint(self._rest):
@@ -316,8 +359,9 @@ class ParquetBlocks:
         )
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        how = {"page_checksum_verification": True, "buffer_size": 2**20}
         for path in self.files:
-            with _pyarrow().parquet.ParquetFile(path, memory_map=True) as file:
+            with _naming(path), _pyarrow().parquet.ParquetFile(path, **how) as file:
                 wanted = self._wanted(path, file.schema_arrow)
                 for batch in file.iter_batches(
                     self.block_rows, columns=wanted.names + self._rest
@@ -432,16 +476,21 @@ class SvmlightBlocks:
             opened: Any = {".gz": gzip.open, ".bz2": bz2.open}.get(
                 Path(path).suffix, open
             )
-            with opened(path, "rb") as file:
+            with _naming(path), opened(path, "rb") as file:
                 while text := file.read(self.block_bytes) + file.readline():
                     how = {"n_features": n_features, "zero_based": self.zero_based}
+                    end = file.tell()
                     try:
-                        yield load_svmlight_file(BytesIO(text), **how)
-                    except ValueError as error:
-                        where = (
-                            f"{path}, bytes {file.tell() - len(text)} to {file.tell()}"
-                        )
+                        if not text.endswith(b"\n"):
+                            raise ValueError(
+                                "the file ends inside a line, so that it may be cut short; if it "
+                                "is not, add a line end"
+                            )
+                        block = load_svmlight_file(BytesIO(text), **how)
+                    except (ValueError, OverflowError) as error:
+                        where = f"{path}, bytes {end - len(text)} to {end}"
                         raise ValueError(f"{where}: {error}") from error
+                    yield block
 
     def __repr__(self) -> str:
         known = self.__dict__.get("n_features", "not counted yet")

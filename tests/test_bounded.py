@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.estimators import needs_more_digits
+from helpers.estimators import fit, needs_more_digits
 from helpers.plain_examples import (
     NAMES,
     PlainExamples,
@@ -21,8 +21,10 @@ from helpers.plain_examples import (
 )
 from scipy.optimize import LinearConstraint, minimize, nnls
 
+from marginsvm import MomentumMarginClassifier
 from marginsvm._rounding import LONG, PAIRWISE, Extended, chained, exact_inner, product
-from marginsvm.certificate import bounded
+from marginsvm.certificate import bounded, proof
+from marginsvm.certificate import exact as algebra
 from marginsvm.certificate.bounded import (
     Floats,
     Rationals,
@@ -33,9 +35,9 @@ from marginsvm.certificate.bounded import (
     primal,
 )
 from marginsvm.certificate.examples import ExactFeatures, KernelMatrix
-from marginsvm.certificate.proof import prove, refuted
+from marginsvm.certificate.proof import of_few_columns, prove, refuted
 from marginsvm.problem.design import Design
-from marginsvm.problem.quadratic_program import classification, regression
+from marginsvm.problem.programs import classification, regression
 from marginsvm.solvers.interior_point import interior_point
 from marginsvm.solvers.solution import Solution
 from marginsvm.solvers.solve import solve
@@ -540,3 +542,56 @@ def test_overlap_is_proved_from_rough_weights(k, intercept, rng):
                 + np.abs(qp.balance(q)[: qp.n_intercepts]).sum()
             )
             assert image <= 1e-8 * q.sum()
+
+
+@pytest.mark.parametrize("overlap", [True, False])
+def test_least_squares_by_few_columns_are_those_of_all(overlap, rng):
+    A = np.vstack([rng.standard_normal((8, 3000)) + 3.0 * (not overlap), np.ones(3000)])
+    wanted, weight = np.eye(9)[8], rng.random(3000)
+    best = np.linalg.norm(A @ nnls(A, wanted)[0] - wanted)
+    q = of_few_columns(A, wanted, weight)
+    assert (best < 1e-9) == overlap
+    assert q.min() >= 0.0
+    assert np.count_nonzero(q) <= 9
+    length = np.linalg.norm(A @ q - wanted)
+    assert length == pytest.approx(best, rel=0.02, abs=1e-9)
+    assert of_few_columns(A, wanted, weight, most=20_000) is None
+
+
+@pytest.mark.parametrize("shape", [(4000, 40), (300, 1500)])
+@pytest.mark.parametrize("passes", [10.0, 100.0])
+def test_a_proof_of_overlap_takes_no_more_than_so_many_passes(
+    shape, passes, rng, monkeypatch
+):
+    """Counted in multiplications, of nonnegative least squares and of factorisations."""
+    X, spent = rng.standard_normal(shape), 0.0
+
+    def least_squares(A, b):
+        nonlocal spent
+        spent += 4 * len(A) ** 2 * A.shape[1]
+        return nnls(A, b)
+
+    def factorised(A):
+        nonlocal spent
+        spent += min(A.shape) ** 2 * max(A.shape)
+        return independent_first(A)
+
+    independent_first = algebra.independent_first
+    monkeypatch.setattr(proof, "nnls", least_squares)
+    monkeypatch.setattr(algebra, "independent_first", factorised)
+    qp = classification(Design.of(X), (X[:, 0] > 0.0).astype(int), 2, intercept=True)
+    assert refuted(qp, np.full(shape[0], 1.0 / shape[0]), passes) is None
+    assert spent <= max(proof.FREE, passes * X.size) + proof.FREE
+
+
+def test_proofs_of_overlap_take_no_more_passes_than_the_rounds(rng, monkeypatch):
+    allowed = []
+
+    def none(qp, alpha, passes):
+        allowed.append(passes)
+
+    monkeypatch.setattr(proof, "refuted", none)
+    X = rng.standard_normal((300, 5))
+    clf = fit(MomentumMarginClassifier(max_iter=700), X, rng.integers(0, 2, 300))
+    assert len(allowed) > 3
+    assert sum(allowed) <= clf.history_["n_passes"][-1]

@@ -33,6 +33,7 @@ from marginsvm.papers.dual_lp import (
     draw,
     working_set,
 )
+from marginsvm.papers.layout import layout_of
 from marginsvm.problem.adapter import GramAdapter, LinearAdapter
 from marginsvm.problem.rows import Intervals, OutputRows, intervals_of, make_rows
 
@@ -130,11 +131,11 @@ def test_loops_equal_the_reference(of, C, dtype, rng):
     order, loose = rng.integers(n, size=400), 1e-8 if dtype == np.float64 else 1e-4
     intervals = intervals_of(problem.rows)
     ends = np.array([intervals.low.ravel()[index], intervals.high.ravel()[index]])
-    q, mu = p / (p - 1), problem.layout().mu
+    q, mu = p / (p - 1), layout_of(problem).mu
     slack = 0.5 * problem.rows.square / (C * problem.radius**2)
     L = np.linalg.norm(A, q, axis=1) ** 2 / (p - 1) + slack
     if dtype == np.float64:
-        np.testing.assert_allclose(problem.layout().curvature[index], L, rtol=1e-12)
+        np.testing.assert_allclose(layout_of(problem).curvature[index], L, rtol=1e-12)
         np.testing.assert_allclose(mu, (slack / L).min())
 
     def check(vector, expected):
@@ -178,12 +179,12 @@ def test_loops_equal_the_reference(of, C, dtype, rng):
 def test_epochs_are_the_listings(p, C, rng):
     """Three epochs of the estimator's algorithm: alpha and v."""
     problem, A = written("dense", 2, p, rng, labels=True, C=C, dtype=np.float64)
-    n, q, L = len(A), p / (p - 1), problem.layout().curvature
+    n, q, L = len(A), p / (p - 1), layout_of(problem).curvature
     plain = {"restart": False, "shrinking": False, "random_state": 0, "p": p}
     *_, state = rounds(DualLpPerceptron(**plain), problem, 3)
     order = [draw(state.seed, t, np.arange(n), n, "permutation") for t in range(3)]
     ends = np.array([np.ones(n), np.full(n, np.inf)])
-    slack, mu = problem.layout().ridge[0], problem.layout().mu
+    slack, mu = layout_of(problem).ridge[0], layout_of(problem).mu
     found = reference_accelerate(A, np.concatenate(order), ends, q, L, slack, mu)
     for vector, coef in zip((state.alpha, state.v), found, strict=True):
         np.testing.assert_allclose(vector.coef.ravel(), coef, atol=1e-9 * coef.max())
@@ -271,7 +272,7 @@ def test_vectors_do_not_drift(form, k, p, C, rng):
     X, y = separable(rng, n=60, d=20, k=k)
     X = sp.csr_array(X) if form == "csr" else X
     data = LinearAdapter(X, make_rows(y, k, balanced=False), C, LpNorm(p), 1.0)
-    zero, index, mu = data.zeros(), data.rows.flat_indices(), data.layout().mu
+    zero, index, mu = data.zeros(), data.rows.flat_indices(), layout_of(data).mu
     n, order = index.size, rng.choice(index, size=1000 * index.size)
     alpha, v, _ = loops.accelerate(data, order, n, mu, zero, zero, 1 / n)
     for w in (alpha, v):
@@ -289,7 +290,7 @@ class Dual:
 
     def __init__(self, X, y, p):
         self.data, self.n, self.q = game(X, y, p), len(X), p / (p - 1)
-        self.A, self.L = written_out(self.data, X, y), self.data.layout().curvature
+        self.A, self.L = written_out(self.data, X, y), layout_of(self.data).curvature
         self.best = optimum(self.data, X, y, p)
         self.star, self.top = self.predictor(self.best), self.value(self.best)
         self.length = np.linalg.norm(self.star, p)  # |theta*|_p; R is 1
@@ -423,7 +424,7 @@ def test_eq_5_of_raj_with_draws_by_curvature(power, p, rng):
 def test_draws_by_curvature_are_the_estimators(rng):
     """``sampling="curvature"``: the frequencies, and fewer epochs where few rows are long."""
     X, y = long_and_short(rng)
-    L = game(X, y).layout().curvature
+    L = layout_of(game(X, y)).curvature
     drawn = np.bincount(
         draw(0, 0, np.arange(len(X)), 100_000, "curvature", L), minlength=len(X)
     )
@@ -539,7 +540,7 @@ def test_the_linear_rates_of_appendix_c(fast, k, C, rng):
     targets = X.sum(axis=1) + rng.standard_normal(30)
     tube = OutputRows(Intervals(targets - 0.1, targets + 0.1))
     problem = LinearAdapter(X, tube if k == 1 else make_rows(y, k, balanced=False), C)
-    n, layout = problem.n_rows, problem.layout()
+    n, layout = problem.n_rows, layout_of(problem)
     mu, L = layout.mu, layout.curvature
     intervals = intervals_of(problem.rows)
 
@@ -577,8 +578,8 @@ def test_corollaries_c_1_and_c_2_are_false_as_printed():
     # lambda/2 |w|^2 + 1/n sum xi^2 / (2 gamma), divided by lambda, has C = 1 / (2 n gamma lambda)
     data = LinearAdapter(X, make_rows(y, 2, balanced=False), 1 / (2 * n * product))
     curvature, mu, zero = (
-        data.layout().curvature[0],
-        data.layout().mu,
+        layout_of(data).curvature[0],
+        layout_of(data).mu,
         data.zeros(),
     )
     best, left = 0.5 * n / curvature, []
@@ -745,7 +746,7 @@ def test_the_average_of_mirror_descent_is_of_all_steps(rng):
     data, n = game(X, y), 40
     *_, state = rounds(PrimalMirrorDescent(average=True, random_state=0), data, 3)
     order = [draw(state.seed, t, np.arange(n), n, "uniform") for t in range(3)]
-    A, L = written_out(data, X, y), data.layout().curvature
+    A, L = written_out(data, X, y), layout_of(data).curvature
     ends = np.array([np.ones(n), np.full(n, np.inf)])
     found = A, np.concatenate(order), loops.DESCENT, ends, 2.0, L, 0.0
     _, total = reference_ascend(*found)

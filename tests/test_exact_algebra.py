@@ -156,6 +156,16 @@ def test_long_eliminations_are_not_begun(rng):
     assert exact.null_space(rng.integers(-9, 10, (150, 152))) is None
 
 
+def test_what_is_too_long_is_refused_before_integers_are_made(rng, monkeypatch):
+    """More equations than weights, or dependent ones: floats alone prove nothing."""
+    tall, q = balanced(rng, 152, 150, "floats")
+    wide = np.vstack([tall[:120], tall[:80] + tall[1:81]])[:, :140]
+    for name in ("rows_of_integers", "independent"):
+        monkeypatch.setattr(exact, name, None)
+    assert exact.positive_weights(tall, q) is None
+    assert exact.positive_weights(wide, q[:140]) is None
+
+
 def nothing_fits(X, S, q, **given):
     return exact.refuting_weights(X, S, q, **given) is not None
 

@@ -29,8 +29,8 @@ from marginsvm.papers.perceptrons import (
     VonNeumann,
 )
 from marginsvm.papers.smoothed import IteratedSmoothed
-from marginsvm.problem.adapter import BestResponse
 from marginsvm.problem.responses import worst_row
+from marginsvm.problem.vectors import BestResponse
 
 pytestmark = pytest.mark.slow
 

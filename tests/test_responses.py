@@ -23,7 +23,7 @@ from marginsvm.fit import (
     play,
 )
 from marginsvm.problem import intercepts
-from marginsvm.problem.adapter import LinearAdapter, Vector
+from marginsvm.problem.adapter import LinearAdapter
 from marginsvm.problem.intercepts import (
     balancing_factors,
     balancing_offsets,
@@ -34,6 +34,7 @@ from marginsvm.problem.intercepts import (
 )
 from marginsvm.problem.responses import balanced
 from marginsvm.problem.rows import BinaryRows, MulticlassRows, make_rows
+from marginsvm.problem.vectors import Vector
 
 RESPONSES = [softmax, logistic, euclidean, worst_row]
 

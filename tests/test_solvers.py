@@ -12,7 +12,7 @@ from helpers.plain_examples import PlainExamples
 
 from marginsvm.problem.design import Design
 from marginsvm.problem.kernels import Gram, Kernel
-from marginsvm.problem.quadratic_program import classification, one_class, regression
+from marginsvm.problem.programs import classification, one_class, regression
 from marginsvm.solvers.active_set import active_set, pivoting_by_products
 from marginsvm.solvers.dual_cd import dual_cd
 from marginsvm.solvers.interior_point import interior_point, stacked

@@ -40,7 +40,11 @@ import scipy.sparse as sp
 from marginsvm._rounding import UNIT, Extended, LpNorm
 from marginsvm._typing import Array
 from marginsvm.problem.examples import Examples
-from marginsvm.problem.quadratic_program import QuadraticProgram
+from marginsvm.problem.quadratic_program import (
+    QuadraticProgram,
+    multiple_of_hinge,
+    quantile,
+)
 from marginsvm.problem.row_maps import ClassPairs, signed
 
 EXCESS = 4  # radii that |A'alpha| may change per unit of alpha above its upper bound
@@ -193,13 +197,13 @@ def error_of_square(examples: Examples, w: Array, numbers: Numbers) -> Any:
     return error * examples.squared_magnitude(w)
 
 
-def error_of_combined(examples: Examples, V: Array, numbers: Numbers) -> Any:
-    """Error of each entry of ``V'X``. Adding 0 does not round."""
-    if not numbers.unit:
-        return np.zeros(1, int)
+def error_of_combined(
+    examples: Examples, V: Array, magnitudes: Array, numbers: Numbers
+) -> Any:
+    """Error of each entry of ``V'X``, given sums of absolute values. Adding 0 does not round."""
     terms = min(examples.additions[1], np.count_nonzero(V.any(axis=1)) + 4)
     error = numbers.gamma(terms + V.shape[1]) + examples.rounding
-    return error * examples.combined_magnitudes(V)
+    return error * magnitudes
 
 
 def error_of_targets(qp: QuadraticProgram, numbers: Numbers) -> Any:
@@ -363,12 +367,12 @@ def lowest_values(
     qp: QuadraticProgram, w: Array, b: Array, numbers: Numbers, known: Known = None
 ) -> Array:
     """Lower bounds on the values of all rows; infinite for the own class of an example."""
-    S = known[0] if known is not None else qp.examples.scores(w)
-    m = qp.rows.values(S + b)
-    if numbers.unit:
-        M = known[1] if known is not None else qp.examples.magnitudes(w)
-        m = m - qp.rows.bounds(error_of_scores(qp.examples, M, b, numbers))
-    return qp.rows.fill(m, inf)
+    if not numbers.unit:
+        S = qp.examples.scores(w) if known is None else known[0]
+        return qp.rows.fill(qp.rows.values(S + b), inf)
+    S, M = qp.examples.bounded_scores(w) if known is None else known
+    error = error_of_scores(qp.examples, M, b, numbers)
+    return qp.rows.fill(qp.rows.values(S + b) - qp.rows.bounds(error), inf)
 
 
 def mean_of_worst(qp: QuadraticProgram, v: Array, numbers: Numbers) -> Any:
@@ -384,13 +388,7 @@ def mean_of_worst(qp: QuadraticProgram, v: Array, numbers: Numbers) -> Any:
 def level_of(qp: QuadraticProgram, v: Array) -> Any:
     """rho: the smallest value or, with nu, the nu-quantile of the values."""
     caps, _ = caps_of(qp, v)
-    if caps is None:
-        return v.min()
-    worst = qp.rows.least(v)
-    order = np.argsort(worst, kind="stable")
-    return worst[
-        order[min(int(np.searchsorted(np.cumsum(caps[order]), 1)), len(order) - 1)]
-    ]
+    return v.min() if caps is None else -quantile(-qp.rows.least(v), caps, 1)
 
 
 @dataclass(frozen=True)
@@ -480,7 +478,12 @@ def length_of_combined(
 ) -> Any:
     """Upper bound on the dual norm of ``V'X``, in extended precision if float64 is too coarse."""
     q, examples = qp.p / (qp.p - 1), qp.examples
-    w, error = qp.project(examples.combine(V)), error_of_combined(examples, V, numbers)
+    if numbers.unit:
+        w, magnitudes = examples.bounded_combine(V)
+        error = error_of_combined(examples, V, magnitudes, numbers)
+    else:
+        w, error = examples.combine(V), np.zeros(1, int)
+    w = qp.project(w)
     length, off = numbers.length(w, q), numbers.length(error, q)
     if numbers.unit and length * off > FEW_DIGITS * (length * length + ridge):
         extended = examples.combine_extended(
@@ -532,7 +535,10 @@ def best_multiple(qp: QuadraticProgram, norm: float, v: Array) -> float:
     elif np.any(qp.ridge):
         found = _multiple_of_squares(norm, v, qp.rows.flat(qp.ridge))
     else:
-        found = _multiple_of_hinge(norm, v, qp.upper if qp.cap is None else qp.cap)
+        upper = qp.upper if qp.cap is None else qp.cap
+        found = multiple_of_hinge(norm * norm, v, upper)
+        # slightly beyond a jump, as C times the rounding of a margin of 1 may be large
+        found *= 1.0 + 8.0 * UNIT
     return float(found) if 0.0 < found < inf else 1.0
 
 
@@ -553,24 +559,6 @@ def _multiple_of_squares(norm: float, v: Array, ridge: Array) -> float:
         if not better < inf or (step and not t < better):
             break
     return t
-
-
-def _multiple_of_hinge(norm: float, v: Array, upper: Array) -> float:
-    """Least ``|t w|^2 / 2 + sum upper max(0, 1 - t v)``, by its slope, which jumps at 1 / v."""
-    gain = upper * v
-    some = np.flatnonzero(v > 0.0)
-    order = some[np.argsort(-v[some], kind="stable")]
-    below = float(gain[v <= 0.0].sum())
-    pull = below + np.append(np.cumsum(gain[order][::-1])[::-1], 0.0)
-    square = norm * norm
-    passed = (
-        square <= pull[1:] * v[order]
-    )  # the slope is still negative after this jump
-    i = int(np.count_nonzero(np.logical_and.accumulate(passed)))
-    with np.errstate(over="ignore"):
-        t = pull[i] / square if square > 0.0 else inf
-        # slightly beyond the jump, as C times the rounding of a margin of 1 may be large
-        return min(t, (1.0 + 8.0 * UNIT) / v[order[i]]) if i < len(order) else t
 
 
 def balanced(qp: QuadraticProgram, alpha: Array) -> Array:

@@ -35,6 +35,7 @@ from marginsvm._rounding import UNIT, Extended
 from marginsvm._typing import Array
 
 CLEARLY = 1e-6  # numbers below minus this, relative to the largest, are negative beyond rounding
+LARGEST_SYSTEM = 110  # equations solved in integers: some seconds
 PRIME = 2**31 - 19  # not 2^k - 1, which divides differences of powers of two
 
 
@@ -199,11 +200,17 @@ def positive_weights(
     equations = F * first[:, None] + 0.0
     some = list({row.tobytes(): i for i, row in enumerate(equations)}.values())
     F, A = F[some], A[some]
+    in_floats = len(F) <= F.shape[1] and not integers_wanted
+    small = min(A.shape) <= LARGEST_SYSTEM
+    if not (small or in_floats):
+        return None
     order, rank = independent_first(F * np.maximum(q, 1e-3 * q.max()))
     if rank == len(F) and not integers_wanted:
         error = 2 * UNIT * np.abs(F[:, order]) if whole else 0.0
         if solution_is_near(F[:, order], q[order], error):
             return []
+    if not small:
+        return None
     first, rest = order[:rank], order[rank:]
     x = np.linalg.lstsq(F[:, first], -F[:, rest] @ q[rest], rcond=None)[0]
     if x.min(initial=0.0) < -CLEARLY * np.abs(x).max(initial=0.0):
@@ -213,8 +220,6 @@ def positive_weights(
 
 def _solved(M: Array, q: Array, order: Array) -> list[int] | None:
     """Integers near q: dependent columns keep their weights, independent ones are solved for."""
-    if min(M.shape) > 110:  # some seconds
-        return None
     rows, first = independent(M[:, order])
     rest, cols = np.delete(order, first), order[first]
     mantissa, e = np.frexp(q)
@@ -310,7 +315,7 @@ def null_space(M: Array, near: Array | None = None) -> tuple[Array, Array] | Non
             and not multiplied(M, N.T).any()
         ):
             return N, free
-    if len(cols) > 110:
+    if len(cols) > LARGEST_SYSTEM:
         return None
     found = solve(M[np.ix_(rows, cols)], -M[np.ix_(rows, free)])
     if found is None:

@@ -142,11 +142,11 @@ class KernelMatrix(Examples):
             * self.scale
         )
 
-    def magnitudes(self, w: Array) -> Array:
-        """Upper bounds on the sums of absolute values of the terms of ``scores``."""
+    def bounded_scores(self, w: Array) -> tuple[Array, Array]:
+        S = self.scores(w)
         root = np.sqrt(np.abs(np.diagonal(self.K)))
         of_phi, w = np.multiply.outer(root, np.abs(w[:, :-1]) @ root), np.abs(w[:, -1])
-        return (of_phi + abs(self.constant) * w) * self.scale[:, None]
+        return S, (of_phi + abs(self.constant) * w) * self.scale[:, None]
 
     def squared_magnitude(self, w: Array) -> float:
         """Upper bound on the sum of absolute values of the terms of ``inner(w, w)``."""

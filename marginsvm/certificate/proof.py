@@ -35,10 +35,10 @@ from marginsvm.certificate.bounded import (
 )
 from marginsvm.certificate.certificate import relative_gap
 from marginsvm.certificate.exact import refuting_weights
-from marginsvm.problem.adapter import KernelMatrixAdapter
+from marginsvm.problem.examples import FloatExamples
 from marginsvm.problem.kernels import distinct, keys_of
-from marginsvm.problem.quadratic_program import QuadraticProgram
-from marginsvm.problem.rows import OutputRows, output_rows
+from marginsvm.problem.quadratic_program import QuadraticProgram, gap_of_norms
+from marginsvm.problem.rows import OutputRows
 
 FLOATS = Floats()
 # Fraction of nu's upper bounds that alpha may reach, a reserve for the rounding of sums.
@@ -52,6 +52,10 @@ SAME_LENGTH = 1e-12  # rounding of squared norms, relative to the largest
 # For NNLS: largest size of the dense rows; features from which on it takes seconds; and the penalty
 # on F'alpha.
 WRITTEN_OUT, MANY_FEATURES, STIFF = 2**22, 1000, 1e4
+# Its columns at a time, and products with these, for each equation; the residual (of weights of sum
+# 1) that is rounding, and the share that remains of one where more columns do not help.
+WORKING_SET, NNLS_PRODUCTS, SOLVED, SLOWLY = 10, 4, 1e-10, 0.99
+FREE = 2**22  # multiplications of a proof that may always be tried: a few milliseconds
 # Upper bound on margins (in radii) below which a proof of overlap is tried; and, for features and
 # for kernels, below which A'alpha may be exactly 0.
 WORTH_A_PROOF = 1e-2
@@ -177,6 +181,7 @@ def published(
     b: Array,
     width: Any = (),
     origin: Array | float = 0.0,
+    known: Known = None,
 ) -> Predictor:
     """The predictor scaled by its best factor, as published.
 
@@ -190,9 +195,11 @@ def published(
         Tube width of nu-SVR.
     origin : ndarray of shape (k,), or float
         Shift subtracted from the targets; such a predictor is not scaled.
+    known : tuple or None
+        Scores of w, and the sums of the absolute values of their terms, without signs.
     """
     examples, w, t = qp.examples, qp.project(w), 1.0
-    S, M = examples.scores(w), examples.magnitudes(w)
+    S, M = examples.bounded_scores(w) if known is None else known
     if qp.by_margins:
         shift = np.abs(b - examples.published(w)[1])  # intercepts are rounded
         v = lowest_values(qp, w, b, FLOATS, (S, M)) - 2.0 * FLOATS.unit * shift.max()
@@ -270,15 +277,20 @@ def published_weights(qp: QuadraticProgram, alpha: Array, total: float = 1.0) ->
 # Proofs of overlap and of infeasibility.
 
 
-def refuted(qp: QuadraticProgram, alpha: Array) -> Array | None:
+def refuted(qp: QuadraticProgram, alpha: Array, passes: float = inf) -> Array | None:
     """An alpha nearby, or on few rows, that proves that no predictor separates or fits.
 
-    The proof is for the given examples, without slack. None: nothing is proved.
+    The proof is for the given examples, without slack. None: nothing is proved, or it would take
+    longer than so many passes over all rows (and than a few milliseconds).
     """
-    for q in _candidates(qp, alpha):
+    width = qp.examples.width * qp.k
+    most = max(FREE, passes * qp.examples.n * width)
+    for q in _candidates(qp, alpha, most):
         r, S, gains = rows_with_weight(qp, q)
         i, weights = qp.rows.example_of(r), q.flat[r]
         if not 0 < len(i) * (qp.examples.d or 1) <= MOST_NUMBERS:
+            continue
+        if 2 * len(i) * min(len(i), width) ** 2 > most:  # two factorisations
             continue
         X, factor, intercept = qp.examples.given(i)
         if qp.examples.is_kernel and qp.examples.kernel is not None:
@@ -307,7 +319,7 @@ def rows_with_weight(
     return r, S, qp.target[r] - float(error_of_targets(qp, FLOATS))
 
 
-def _candidates(qp: QuadraticProgram, alpha: Array) -> Iterator[Array]:
+def _candidates(qp: QuadraticProgram, alpha: Array, most: float) -> Iterator[Array]:
     # candidates with a large |A'alpha| come last, as published they would give weak bounds
     rough = float(dual(qp, alpha, FLOATS).length) > ROUGH * float(alpha.sum())
     if not rough:
@@ -316,7 +328,7 @@ def _candidates(qp: QuadraticProgram, alpha: Array) -> Iterator[Array]:
         found = equal_examples(qp)
         if found is not None:
             yield found
-        found = on_few_rows(qp, alpha)
+        found = on_few_rows(qp, alpha, most)
         if found is not None:
             apart = ROUGH_IN_KERNELS if qp.examples.is_kernel else ROUGH
             if qp.by_margins and float(dual(qp, found, FLOATS).length) > apart * float(
@@ -350,10 +362,11 @@ def equal_examples(qp: QuadraticProgram) -> Array | None:
     return None
 
 
-def on_few_rows(qp: QuadraticProgram, alpha: Array) -> Array | None:
+def on_few_rows(qp: QuadraticProgram, alpha: Array, most: float = inf) -> Array | None:
     """A basic alpha, on at most as many rows as equations, with ``A'alpha = 0`` in floats.
 
-    Nonnegative least squares on the rows with alpha > 0 or, for intervals, on all rows.
+    Nonnegative least squares on the rows with alpha > 0 or, for intervals, on all rows. None:
+    there is none, or they are too many; where it takes more than ``most`` multiplications, alpha.
     """
     width = qp.examples.width * qp.k
     if not qp.by_margins and width * alpha.size <= WRITTEN_OUT:
@@ -379,10 +392,9 @@ def on_few_rows(qp: QuadraticProgram, alpha: Array) -> Array | None:
         A = np.vstack([A, STIFF * S.T])
     last = np.ones(len(i)) if gains is None else gains / (np.abs(gains).max() or 1.0)
     A, wanted = np.vstack([A, last]), np.append(np.zeros(len(A)), 1.0)
-    try:
-        q = nnls(A, wanted)[0]
-    except RuntimeError:  # it cycles
-        return None
+    q = of_few_columns(A, wanted, alpha.flat[r], most)
+    if q is None:
+        return alpha
     for _ in range(2):  # iterative refinement
         some = np.flatnonzero(q > 1e-12 * q.max())  # smaller entries are rounding
         q[some] += np.linalg.lstsq(
@@ -393,6 +405,52 @@ def on_few_rows(qp: QuadraticProgram, alpha: Array) -> Array | None:
         return None
     found = np.zeros(qp.shape)
     found.flat[r] = q
+    return found
+
+
+def of_few_columns(
+    A: Array, wanted: Array, weight: Array, most: float = inf
+) -> Array | None:
+    """Nonnegative least squares ``min |A q - wanted|``, by a working set of columns.
+
+    It starts with those of the largest weights. Others join by their price, the gradient there,
+    which takes a product with all columns, where nonnegative least squares on all of them takes
+    several for each equation.
+
+    Parameters
+    ----------
+    A : ndarray of shape (n_equations, n_columns)
+    wanted : ndarray of shape (n_equations,)
+    weight : ndarray of shape (n_columns,)
+    most : float
+        Multiplications after which it gives up.
+
+    Returns
+    -------
+    ndarray of shape (n_columns,) or None
+        Least squares, or larger ones where these fall slowly; None: it has given up.
+    """
+    (m, n), last = A.shape, inf
+    some = np.argsort(-weight, kind="stable")[: WORKING_SET * m]
+    while True:
+        most -= NNLS_PRODUCTS * m * m * len(some) + m * n
+        if most < 0.0:
+            return None
+        try:
+            q = nnls(A[:, some], wanted)[0]
+        except RuntimeError:  # it cycles
+            return None
+        rest = wanted - A[:, some] @ q
+        length = float(np.linalg.norm(rest))
+        price = rest @ A
+        price[some] = 0.0
+        if not (SOLVED < length < SLOWLY * last and price.max() > 0.0):
+            break
+        joining = np.argsort(-price, kind="stable")[: WORKING_SET * m]
+        some = np.append(some[q > 0.0], joining[price[joining] > 0.0])
+        last = length
+    found = np.zeros(n)
+    found[some] = q
     return found
 
 
@@ -482,42 +540,36 @@ class Confirmed:
         """The relative gap of norms, or the violation relative to that of w = 0, if larger."""
         P = np.array([float(proof.primal.objective) for proof in self.proofs])
         D = self.objective_bounds(self.allowed)
-        P, D = (
-            np.append(P, self.norm**2),
-            np.append(D, self.norm_bound(self.allowed) ** 2),
-        )
-        gaps = [
-            1.0 - np.sqrt(min(max(d / p, 0.0), 1.0))
-            for p, d in zip(P, D, strict=True)
-            if p
-        ]
+        P = np.append(P, self.norm**2)
+        D = np.append(D, self.norm_bound(self.allowed) ** 2)
+        gaps = [gap_of_norms(p, d) for p, d in zip(P, D, strict=True) if p]
         far = self.allowed / zero if zero > 0.0 else inf
         return float(max([0.0, *gaps, far if self.allowed > 0.0 else 0.0]))
 
 
-def prove_overlap(problem: KernelMatrixAdapter, proof: Proof) -> Proof:
-    """The proof, with ``refuted`` set if an exact alpha nearby proves overlap."""
+def prove_overlap(proof: Proof, passes: float = inf) -> Proof:
+    """The proof, with ``refuted`` set if an exact alpha nearby proves overlap, see ``refuted``."""
     qp = proof.qp
-    small = WORTH_A_PROOF if qp.hard else vanishing(problem)
+    small = WORTH_A_PROOF if qp.hard else vanishing(qp.examples)
     hopeful = qp.game and proof.margin <= 0.0 and proof.margin_bound <= small
-    if hopeful and (alpha := refuted(qp, proof.alpha)) is not None:
+    if hopeful and (alpha := refuted(qp, proof.alpha, passes)) is not None:
         return replace(with_weights(qp, proof.predictor, alpha), refuted=True)
     return proof
 
 
-def vanishing(problem: KernelMatrixAdapter) -> float:
+def vanishing(examples: FloatExamples) -> float:
     """Upper bound on margins (in radii) below which ``A'alpha = 0`` may be proved exactly."""
-    return KERNEL_VANISHING if problem.examples.is_kernel else VANISHING
+    return KERNEL_VANISHING if examples.is_kernel else VANISHING
 
 
 def prove_intervals(
-    problem: KernelMatrixAdapter,
+    rows: OutputRows,
     programs: list[QuadraticProgram],
     points: Iterable[tuple[Array, Array, Array]],
     model: Any,
 ) -> Confirmed:
     """Publish predictors and alpha, (w, f, alpha), for intervals, and bound both values."""
-    rows, k = output_rows(problem.rows), len(programs)
+    k = len(programs)
     found = tuple(
         with_weights(qp, published(qp, w, b, width, origin), alpha, 1.0 / k)
         for qp, w, b, alpha, width, origin in of_outputs(rows, programs, points)

@@ -24,13 +24,9 @@ from marginsvm.problem.design import Design, mean_of
 from marginsvm.problem.examples import Examples, FloatExamples
 from marginsvm.problem.kernels import Gram, distinct, in_floats, kernel_on
 from marginsvm.problem.matrix import as_matrix
-from marginsvm.problem.quadratic_program import (
-    ProblemSpec,
-    QuadraticProgram,
-    classification,
-    one_class,
-    regression,
-)
+from marginsvm.problem.programs import classification, one_class, regression
+from marginsvm.problem.quadratic_program import QuadraticProgram
+from marginsvm.problem.spec import ProblemSpec
 
 
 def class_weights(class_weight: Any, y: Array, sample_weight: Array) -> Array:
@@ -56,7 +52,7 @@ def class_weights(class_weight: Any, y: Array, sample_weight: Array) -> Array:
     labels, codes = np.unique(y, return_inverse=True)
     if isinstance(class_weight, str):
         totals = np.bincount(codes, weights=sample_weight)
-        some = totals > 0
+        some = totals > 0  # the other classes take no part in a fit
         of_label = np.ones(len(labels))
         of_label[some] = totals.sum() / (np.count_nonzero(some) * totals[some])
     else:

@@ -44,10 +44,9 @@ from marginsvm.estimators.path import costs_in_order, gammas_in_order
 from marginsvm.estimators.results import Fitted, PredictorMixin, publish
 from marginsvm.estimators.training_data import training_data
 from marginsvm.fit import begin
-from marginsvm.problem.adapter import programs_of
 from marginsvm.problem.kernels import kernel_with
 from marginsvm.problem.matrix import canonical
-from marginsvm.problem.quadratic_program import ProblemSpec
+from marginsvm.problem.spec import ProblemSpec
 from marginsvm.solvers.solve import refuse_what_cannot_fit, solved
 
 # Parameters that are those of the single fits as well, and those of the fit to all examples.
@@ -347,7 +346,7 @@ def _solved(
     for C in Cs:
         soft = problem.softened(float(C))
         soft = soft.with_hinge_loss() if model.loss == "hinge" else soft
-        (qp,) = programs_of(soft)
+        (qp,) = soft.programs
         refuse_what_cannot_fit(qp)
         found = solved(qp, model.tol, model.max_iter, alpha)
         alpha, (coef, shift) = found.alpha, qp.examples.published(found.w)

@@ -48,7 +48,7 @@ from marginsvm.fit import (
     unproved,
 )
 from marginsvm.problem.adapter import KernelMatrixAdapter
-from marginsvm.problem.quadratic_program import ProblemSpec
+from marginsvm.problem.spec import ProblemSpec
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import copysign, inf, sqrt
 from typing import Any, NamedTuple
 
@@ -41,10 +41,11 @@ from marginsvm.fit import (
     Stopping,
     begin,
 )
-from marginsvm.problem.adapter import KernelMatrixAdapter, Predictor, programs_of
+from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.problem.examples import FloatExamples
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.rows import OutputRows, output_rows
+from marginsvm.problem.vectors import Predictor
 from marginsvm.solvers.solution import Solution
 from marginsvm.solvers.solve import refuse_what_cannot_fit, solve, solved
 
@@ -102,9 +103,14 @@ class Exact(Algorithm):
     ----------
     tol : float
         Relative gap (dimensionless).
+    limits : dict
+        Models of the inseparable programs so far, see ``model``.
     """
 
     tol: float = 1e-6
+    limits: dict[QuadraticProgram, tuple[Array, Array, Array, str]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
 
     requires = Requirements(every_row=False)
 
@@ -113,7 +119,7 @@ class Exact(Algorithm):
         if flaw := problem.flaw():
             raise ValueError(flaw)
         points = []
-        for qp in programs_of(problem):
+        for qp in problem.programs:
             w = np.zeros((qp.k, qp.examples.width))
             points.append(Point(w, np.zeros(qp.n_free), np.zeros(qp.shape)))
         return tuple(points)
@@ -141,7 +147,7 @@ class Exact(Algorithm):
         self, problem: KernelMatrixAdapter, state: State
     ) -> tuple[Candidate, Candidate]:
         """Vectors by which a warm start recognises other data."""
-        parts = zip(programs_of(problem), state, strict=True)
+        parts = zip(problem.programs, state, strict=True)
         if isinstance(problem.rows, OutputRows):
             u = np.hstack([qp.rows.coefficients(point.alpha) for qp, point in parts])
         else:
@@ -155,7 +161,7 @@ class Exact(Algorithm):
     ) -> list[tuple[Array, Array, Array]]:
         """The points."""
         found = []
-        for qp, (w, f, alpha) in zip(programs_of(problem), progress.state, strict=True):
+        for qp, (w, f, alpha) in zip(problem.programs, progress.state, strict=True):
             if qp.by_margins and not alpha.any():
                 alpha = qp.feasible(np.ones(qp.shape))
             found.append((w, intercepts(qp, f) if qp.by_margins else f, alpha))
@@ -163,22 +169,22 @@ class Exact(Algorithm):
 
     def confirmed(self, problem: KernelMatrixAdapter, progress: Progress) -> Confirmed:
         """Prove bounds from the points."""
-        programs, state = programs_of(problem), progress.state
+        programs, state = problem.programs, progress.state
         if isinstance(problem.rows, OutputRows):
             zeros, rows = problem.zeros(), problem.rows
-            found = prove_intervals(problem, programs, state, zeros)
+            found = prove_intervals(rows, programs, state, zeros)
             if found.refuted:  # the predictors are those of soft tubes
-                soft = programs_of(problem.softened(DEAR / problem.radius**2))
+                soft = problem.softened(DEAR / problem.radius**2).programs
                 ends = [solved(qp, LOOSE, LOOSE_ITERATIONS) for qp in soft]
                 points = zip(ends, found.proofs, strict=True)
                 state = tuple(Point(end.w, end.f, proof.alpha) for end, proof in points)
-                return prove_intervals(problem, programs, state, zeros)
+                return prove_intervals(rows, programs, state, zeros)
             if problem.design is None and found.error(rows.farthest) > self.tol:
                 examples = problem.examples
                 state = tuple(
                     p._replace(w=of_few_examples(examples, p.w)) for p in state
                 )
-                fewer = prove_intervals(problem, programs, state, zeros)
+                fewer = prove_intervals(rows, programs, state, zeros)
                 found = min(
                     found, fewer, key=lambda proved: proved.error(rows.farthest)
                 )
@@ -202,7 +208,7 @@ class Exact(Algorithm):
         if predictor.primal.margin <= 0.0:
             w, f, weights, words = self.model(problem, qp)
             predictor = proofs.published(qp, w, intercepts(qp, f))
-        proof = prove_overlap(problem, proofs.with_weights(qp, predictor, alpha))
+        proof = prove_overlap(proofs.with_weights(qp, predictor, alpha))
         if not words and qp.game:
             weights = proof.weights / predictor.multiple
         model = Predictor(problem.zeros().image, weights)
@@ -218,21 +224,20 @@ class Exact(Algorithm):
         conditioning. Constant alpha on n rows shows that the soft margin is at least ``1 / sqrt(2 C
         n)``; C is chosen so that this is the smallest margin found quickly.
         """
-        if "limit" not in problem.models:
+        if qp not in self.limits:
             least = LEAST if problem.design is not None else LEAST_OF_KERNEL
             if problem.design is not None and problem.zeros().image.size > MANY:
                 least = LEAST_OF_MANY
             rows, size = problem.rows, (least * problem.radius) ** 2
             C = 0.5 * rows.square / rows.total_weight / size
-            (soft,) = programs_of(problem.softened(min(C, np.finfo(np.float64).max)))
+            (soft,) = problem.softened(min(C, np.finfo(np.float64).max)).programs
             found = solved(soft, LOOSE, LOOSE_ITERATIONS)
             words = WORDS
             if found.gap > LOOSE:
                 words = "a soft margin with a large C, which was not solved to the end"
             f = np.append(found.f, np.zeros(qp.n_free - soft.n_free))
-            problem.models["limit"] = found.w, f, found.alpha, words
-        known: tuple[Array, Array, Array, str] = problem.models["limit"]
-        return known
+            self.limits[qp] = found.w, f, found.alpha, words
+        return self.limits[qp]
 
 
 def bounds_of(
@@ -289,7 +294,7 @@ def play_exactly(
         return Outcome(
             status or ("stalled" if progress.settled else "max_iter"), progress
         )
-    programs, begun = programs_of(problem), time.perf_counter() - progress.seconds
+    programs, begun = problem.programs, time.perf_counter() - progress.seconds
     points, values = list(progress.state), [(np.inf, 0.0, np.nan)] * len(programs)
     for part, qp in enumerate(programs):
         refuse_what_cannot_fit(qp)
@@ -304,7 +309,7 @@ def play_exactly(
                 let_interrupts_through()
             alpha, n = now.alpha, max(progress.n_iter, done + now.n_iter)
             reached = now.gap <= now.tol
-            hopeless = qp.game and vanishing(problem) ** 2 >= -2.0 * now.D
+            hopeless = qp.game and vanishing(problem.examples) ** 2 >= -2.0 * now.D
             if qp.game and qp.hard and now.P >= 0.0:
                 equal, tried = equal if tried else proofs.equal_examples(qp), True
                 hopeless, alpha = (

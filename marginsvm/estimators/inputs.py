@@ -26,9 +26,10 @@ from sklearn.utils.validation import (
 
 from marginsvm._rounding import check_exact
 from marginsvm._typing import Array
+from marginsvm.certificate.reading import class_weights
 from marginsvm.problem.matrix import check_format, is_foreign, on_host
-from marginsvm.problem.quadratic_program import ProblemSpec
 from marginsvm.problem.rows import Intervals
+from marginsvm.problem.spec import ProblemSpec
 
 try:
     from sklearn.utils._array_api import check_same_namespace
@@ -268,10 +269,8 @@ def class_weighted(class_weight: Any, y: Array, weight: Array | None) -> Array |
     """
     if class_weight is None:
         return weight
-    labels, codes = np.unique(y, return_inverse=True)
-    factors = np.ones(len(labels))
     if isinstance(class_weight, dict):
-        known = labels.tolist()
+        known = np.unique(y).tolist()
         unknown = [label for label in class_weight if label not in set(known)]
         if unknown:
             raise ValueError(
@@ -283,17 +282,12 @@ def class_weighted(class_weight: Any, y: Array, weight: Array | None) -> Array |
                     "class_weight must have weights that are finite and not negative, but that of "
                     f"{label!r} is {factor!r}"
                 )
-            factors[known.index(label)] = factor
-    else:
-        totals = np.bincount(codes, weight).astype(np.float64)
-        present = (
-            totals > 0.0
-        )  # a class without positive weight takes no part in the fit
-        factors[present] = totals.sum() / (present.sum() * totals[present])
+    counted = np.ones(len(y)) if weight is None else weight
+    factors = class_weights(class_weight, y, counted)
     if np.all(factors == 1.0):
         return weight
     with np.errstate(over="ignore", invalid="ignore"):
-        final = factors[codes] if weight is None else weight * factors[codes]
+        final = counted * factors
     if not np.isfinite(final).all():
         raise ValueError(
             "sample_weight times class_weight is too large for float64; only the ratios of weights "

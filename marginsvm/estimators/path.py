@@ -19,7 +19,7 @@ from marginsvm._warnings import warn
 from marginsvm.estimators.exact import MaxMarginClassifier
 from marginsvm.estimators.training_data import TrainingData, training_data
 from marginsvm.problem.matrix import on_host
-from marginsvm.problem.quadratic_program import ProblemSpec
+from marginsvm.problem.spec import ProblemSpec
 
 # Ends of the grid, as multiples of 1 / r^2; r^2 is the mean squared distance to the mean. At the
 # upper end, with n examples, features matter whose spread is at least r / sqrt(2e6 n): in raw data,

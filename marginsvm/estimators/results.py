@@ -34,8 +34,8 @@ from marginsvm.fit import Algorithm, Progress, confirm
 from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.problem.kernels import kernel_with
 from marginsvm.problem.matrix import as_matrix, canonical, inverse
-from marginsvm.problem.quadratic_program import ProblemSpec
 from marginsvm.problem.rows import output_rows
+from marginsvm.problem.spec import ProblemSpec
 
 EQUAL = 1e-11  # relative rounding of the values of examples at the edge
 

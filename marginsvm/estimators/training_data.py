@@ -43,9 +43,9 @@ from marginsvm.problem.matrix import (
     is_foreign,
     on_host,
 )
-from marginsvm.problem.quadratic_program import ProblemSpec
 from marginsvm.problem.responses import below
 from marginsvm.problem.rows import Intervals, OutputRows, Rows, make_rows, share_caps
+from marginsvm.problem.spec import ProblemSpec
 
 INLIER = 1  # class of all examples where there are no labels
 

@@ -19,8 +19,9 @@ from marginsvm.estimators.parameters import (
     with_parameters,
 )
 from marginsvm.fit import Algorithm, Candidate, Requirements, measured
-from marginsvm.problem.adapter import KernelMatrixAdapter, Predictor, Vector
+from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.problem.responses import Response, softmax
+from marginsvm.problem.vectors import Predictor, Vector
 
 
 @dataclass(frozen=True)

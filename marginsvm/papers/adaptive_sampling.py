@@ -27,13 +27,9 @@ from marginsvm.estimators.parameters import (
 )
 from marginsvm.estimators.results import Fitted
 from marginsvm.fit import Algorithm, Candidate, Requirements
-from marginsvm.problem.adapter import (
-    CACHE_SIZE,
-    ColumnPlan,
-    KernelMatrixAdapter,
-    Vector,
-)
+from marginsvm.problem.adapter import CACHE_SIZE, ColumnPlan, KernelMatrixAdapter
 from marginsvm.problem.matrix import FLOAT64
+from marginsvm.problem.vectors import Vector
 from marginsvm.schedules import (
     MOMENTA,
     STEPS,
@@ -299,7 +295,8 @@ class Draws:
         """Rounds in place, one for each row of u, and what is drawn in them."""
         from marginsvm.papers import draws
 
-        rows, cache, T = self.problem.rows, self.cache, len(u)
+        problem, cache, T = self.problem, self.cache, len(u)
+        rows = problem.rows
         sizes, drawn = np.zeros(T, np.int64), np.zeros((T, self.k, 3), np.int64)
         rounds = draws.Rounds(theta, beta, u, sizes, drawn)
         weights = np.empty(0) if rows.weights is None else rows.weights[self.order]
@@ -307,7 +304,7 @@ class Draws:
             starts=self.starts,
             prior=weights.astype(FLOAT64),
             slack=self.slack,
-            scale=self.problem.column_scale(),
+            scale=1.0 if problem.design is not None else 1.0 / problem.radius**2,
             balanced=rows.balanced,
             order=self.order,
             columns=cache.columns,
@@ -347,8 +344,10 @@ class Draws:
             F = F + self.slack * q
         scores, coefficients = np.empty(F.T.shape), np.empty(q.T.shape)
         scores[self.order], coefficients[self.order] = F.T, q.T
-        rows = self.problem.rows
-        return self.problem.assemble(
+        problem, rows = self.problem, self.problem.rows
+        if problem.design is not None:
+            return problem.combine(coefficients)
+        return Vector(
             scores.reshape(rows.score_shape), coefficients.reshape(rows.shape)
         )
 

@@ -17,7 +17,9 @@ import numpy as np
 
 from marginsvm._compiling import compiled, parts
 from marginsvm._typing import Array
-from marginsvm.problem.adapter import DENSE, SPARSE, KernelMatrixAdapter, Vector
+from marginsvm.papers.layout import DENSE, SPARSE, layout_of
+from marginsvm.problem.adapter import KernelMatrixAdapter
+from marginsvm.problem.vectors import Vector
 
 DUAL, DESCENT, PERCEPTRON = 0, 1, 2
 _LEAST_EXCESS = 1e-3  # least coefficient c of s, else s is rescaled
@@ -347,7 +349,7 @@ def ascend(
 
     ``mean`` (of the size of u) gains theta before every step.
     """
-    rows, u = problem.layout(), alpha.image.reshape(-1)
+    rows, u = layout_of(problem), alpha.image.reshape(-1)
     phi = u if rows.q == 2.0 else np.empty_like(u)
     longest = max(rows.curvature.max(), _ZERO_CURVATURE)
     mean = np.empty(0) if mean is None else mean
@@ -377,7 +379,7 @@ def accelerate(
 
     ``mu`` is the strong convexity of the dual relative to the curvatures of its coordinates.
     """
-    rows, size, m = problem.layout(), alpha.image.size, alpha.coef.size
+    rows, size, m = layout_of(problem), alpha.image.size, alpha.coef.size
     u = np.concatenate([alpha.image.reshape(-1), v.image.reshape(-1)])
     coef = np.concatenate([alpha.coef.reshape(-1), v.coef.reshape(-1)])
     work, nu = np.empty((2, 0 if rows.q == 2.0 else size)), mu / n**2

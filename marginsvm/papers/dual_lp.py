@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.linalg.lapack import dposv
 from scipy.optimize import brentq
 from sklearn.base import BaseEstimator
@@ -24,8 +25,10 @@ from marginsvm.estimators.parameters import (
     with_parameters,
 )
 from marginsvm.fit import Algorithm, Candidate, Progress, Requirements
-from marginsvm.problem.adapter import KernelMatrixAdapter, Predictor, Vector
+from marginsvm.papers.layout import layout_of
+from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.problem.rows import Rows, intervals_of
+from marginsvm.problem.vectors import Predictor, Vector
 
 # Epochs between restarts, times 1, 2, 1, 4, 1, 2, 1, 8 and so on: the schedule of Fercoq and Qu,
 # with a linear rate for unknown strong convexity. In twenty epochs, the bound of eq. (8) falls by
@@ -72,7 +75,7 @@ class RajBach(Algorithm):
     :math:`\alpha, v, \gamma` (Algorithm 2)  ``alpha``, ``v``, ``gamma``
     :math:`z`                                ``z``, in ``papers/coordinates.py``
     :math:`\theta(\alpha)`                   mirror image of a vector, see ``LpNorm.mirror``
-    :math:`L_i`                              ``problem.layout().curvature``
+    :math:`L_i`                              ``layout_of(problem).curvature``
     =======================================  ===========================================
     """
 
@@ -105,7 +108,7 @@ class RajBach(Algorithm):
         """Draw from some rows, as often as there are rows in all."""
         from marginsvm.papers import coordinates
 
-        layout, seed, t = problem.layout(), state.seed, state.t
+        layout, seed, t = layout_of(problem), state.seed, state.t
         order = draw(seed, t, rows, problem.n_rows, self.sampling, layout.curvature)
         if accelerated and rows.size > 1:
             now, mu = (state.alpha, state.v, state.gamma), layout.mu
@@ -222,7 +225,7 @@ class Newton:
 
     def after(self, problem: KernelMatrixAdapter, steps: int) -> Newton:
         """The state after some coordinate steps."""
-        work = _CALLS + steps * (1.0 if problem.layout().q == 2.0 else _POWERS)
+        work = _CALLS + steps * (1.0 if layout_of(problem).q == 2.0 else _POWERS)
         return replace(self, spent=self.spent + work)
 
     def is_due(self, m: int) -> bool:
@@ -236,7 +239,7 @@ class Newton:
         """A Newton step on some rows, with exact line search on the dual objective."""
         intervals = intervals_of(problem.rows)
         low, high = intervals.low.ravel()[chosen], intervals.high.ravel()[chosen]
-        weights, H = v.coef.ravel()[chosen], problem.second_derivatives(v, chosen)
+        weights, H = v.coef.ravel()[chosen], second_derivatives(problem, v, chosen)
         pull = (
             H @ weights - problem.margins(v).ravel()[chosen]
         )  # also of the rows left out
@@ -268,6 +271,31 @@ def working_set(problem: KernelMatrixAdapter, v: Vector) -> Array:
     size = min(len(flat), n + max(_LEAST_ADDED, n))
     chosen = np.argpartition(np.where(weight != 0.0, -np.inf, inside), size - 1)[:size]
     return np.sort(flat[chosen])
+
+
+def second_derivatives(
+    problem: KernelMatrixAdapter, v: Vector, row_ids: Array
+) -> Array:
+    """Second derivatives at v of half the squared norm, along some rows."""
+    design, norm = problem.design, problem.norm_of_predictors
+    if design is None:
+        return problem.gram(row_ids, row_ids)
+    examples, signs = problem.rows.locate(row_ids)
+    curvature, rank_one = norm.curvature(v.image)
+    H = np.zeros((len(row_ids), len(row_ids)))
+    if problem.ridge is not None:
+        np.fill_diagonal(H, problem.ridge.ravel()[row_ids])
+    for sign, scale in zip(signs.T, np.atleast_2d(np.sqrt(curvature)), strict=True):
+        of = np.flatnonzero(sign)
+        X = design.rows(examples[of])
+        X = X @ sp.diags_array(scale) if design.sparse else X * scale
+        G = X @ X.T
+        G = G.toarray() if design.sparse else G
+        H[of[:, None], of] += G * np.multiply.outer(sign[of], sign[of])
+    if rank_one == 0.0:
+        return H
+    m = problem.rows.margins(problem.scores(v, precise=False)).ravel()[row_ids]
+    return H - rank_one * np.multiply.outer(m, m)
 
 
 def pivoted(

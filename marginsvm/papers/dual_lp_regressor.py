@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils._param_validation import StrOptions
 
+from marginsvm._typing import Array
 from marginsvm.certificate.bounded import Dual, Primal, dual
 from marginsvm.certificate.proof import (
     FLOATS,
@@ -29,15 +30,10 @@ from marginsvm.estimators.regressor import RegressorState
 from marginsvm.estimators.training_data import training_data
 from marginsvm.fit import Algorithm, Candidate, Progress, Stopping
 from marginsvm.papers.dual_lp import DualLp, DualLpState
-from marginsvm.problem.adapter import (
-    KernelMatrixAdapter,
-    Predictor,
-    Vector,
-    predictor_of,
-    programs_of,
-    weights_of,
-)
-from marginsvm.problem.rows import intervals_of
+from marginsvm.problem.adapter import KernelMatrixAdapter
+from marginsvm.problem.quadratic_program import QuadraticProgram, gap_of_norms
+from marginsvm.problem.rows import intervals_of, output_rows
+from marginsvm.problem.vectors import Predictor, Vector
 
 # Growth of the bound on the norm after which another proof of infeasibility is attempted.
 LONGER_BOUND = 1.25
@@ -103,10 +99,15 @@ class BestFit(NamedTuple):
             else fit.primal.violation
         )
         P, D = float(fit.primal.objective), float(self.dual.objective(allowed))
-        gap = 1.0 - float(np.sqrt(min(D / P, 1.0))) if P > 0.0 else 0.0
+        gap = gap_of_norms(P, D) if P > 0.0 else 0.0
         if allowed == 0.0:
             return gap
         return max(gap, allowed / self.zero if self.zero > 0.0 else np.inf)
+
+
+def weights_of(qp: QuadraticProgram, signed: Array) -> Array:
+    """Dual variables of the ends of intervals, from ``alpha+ - alpha-`` of each target."""
+    return qp.rows.stated(signed.reshape(len(signed), -1))
 
 
 @dataclass(frozen=True)
@@ -147,8 +148,8 @@ class IntervalAscent(DualLp):
         return replace(state, found=found if tried else self._tried(problem, found))
 
     def _fit(self, problem: KernelMatrixAdapter, w: Predictor) -> Fit:
-        (qp,) = programs_of(problem)
-        found = published(qp, predictor_of(problem, w), np.zeros(qp.k))
+        (qp,) = problem.programs
+        found = published(qp, problem.w_of(w), np.zeros(qp.k))
         if not qp.hard:
             return Fit(w, found.primal, float(found.primal.objective))
         short = np.maximum(
@@ -157,12 +158,12 @@ class IntervalAscent(DualLp):
         return Fit(w, found.primal, float(short @ short))
 
     def _dual(self, problem: KernelMatrixAdapter, v: Vector) -> Dual:
-        (qp,) = programs_of(problem)
+        (qp,) = problem.programs
         return dual(qp, weights_of(qp, v.coef), FLOATS)
 
     def _tried(self, problem: KernelMatrixAdapter, found: BestFit) -> BestFit:
         """Attempt a proof of infeasibility."""
-        (qp,) = programs_of(problem)
+        (qp,) = problem.programs
         alpha = refuted(qp, weights_of(qp, found.weights.coef))
         if alpha is None:
             return found._replace(next_try=LONGER_BOUND**2 * found.dual.objective())
@@ -204,10 +205,12 @@ class IntervalAscent(DualLp):
 
     def confirmed(self, problem: KernelMatrixAdapter, progress: Progress) -> Confirmed:
         """Prove the predictor of the least error and the dual variables of the largest bound."""
-        found, (qp,) = progress.state.found, programs_of(problem)
-        point = predictor_of(problem, found.fit.vector), np.zeros(qp.k)
+        found, (qp,) = progress.state.found, problem.programs
+        point = problem.w_of(found.fit.vector), np.zeros(qp.k)
         alpha = weights_of(qp, found.weights.coef)
-        return prove_intervals(problem, [qp], [(*point, alpha)], found.fit.vector)
+        return prove_intervals(
+            output_rows(problem.rows), [qp], [(*point, alpha)], found.fit.vector
+        )
 
 
 @with_parameters
@@ -273,7 +276,7 @@ class DualLpRegressor(
     :math:`\mathcal{Y}_i`                    ``intervals_of(problem.rows)``
     :math:`\alpha, v, \gamma` (Algorithm 2)  ``alpha``, ``v``, ``gamma``
     :math:`\theta(\alpha)`                   mirror image of a vector, see ``LpNorm.mirror``
-    :math:`L_i`                              ``problem.layout().curvature``
+    :math:`L_i`                              ``layout_of(problem).curvature``
     =======================================  ===========================================
 
     The norm is that of all outputs together. ``feasible_`` is False only with an exact proof: alpha

@@ -20,8 +20,9 @@ from marginsvm.estimators.parameters import (
     with_parameters,
 )
 from marginsvm.fit import Algorithm, Candidate, Requirements, measured
-from marginsvm.problem.adapter import BestResponse, KernelMatrixAdapter, Vector
+from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.problem.responses import Response, logistic, softmax
+from marginsvm.problem.vectors import BestResponse, Vector
 from marginsvm.schedules import (
     MOMENTA,
     NORMS,

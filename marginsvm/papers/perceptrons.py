@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import StrOptions
 
+from marginsvm._rounding import UNIT
 from marginsvm._typing import Array
 from marginsvm.estimators.dual_state import DualStateMixin
 from marginsvm.estimators.parameters import (
@@ -33,14 +34,10 @@ from marginsvm.fit import (
     Stopping,
 )
 from marginsvm.papers.dual_lp import Pocket, draw, draw_seed, weighted_pocket
-from marginsvm.problem.adapter import (
-    BestResponse,
-    KernelMatrixAdapter,
-    Predictor,
-    Vector,
-)
+from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.problem.responses import Weights, WorstRow, worst_row
 from marginsvm.problem.rows import Rows
+from marginsvm.problem.vectors import BestResponse, Predictor, Vector
 
 LATELY = 1e-6  # of sum(alpha): the difference of two vectors keeps ten digits
 
@@ -322,8 +319,26 @@ class Mistakes(Perceptron):
     ) -> BestResponse:
         """The next misclassified row after the last one added."""
         visited = -1 if last is None else cast(Mistake, last.weights).visited
-        rounding = 2.0 * problem.margin_error(w)  # of two margins
+        rounding = 2.0 * margin_error(problem, w)  # of two margins
         return problem.respond(w, response=NextMistake(visited + 1, rounding))
+
+
+def margin_error(problem: KernelMatrixAdapter, w: Vector) -> float:
+    """Estimate of the rounding of margins of a vector in float64."""
+    examples, design, norm = (
+        problem.examples,
+        problem.design,
+        problem.norm_of_predictors,
+    )
+    error = UNIT * (examples.additions[0] + 8) + examples.rounding
+    if design is None:
+        highest = float(np.abs(examples.squared_norms).max())
+        mass = float(np.abs(problem.rows.adjoint(w.coef)).sum())
+        return 2.0 * error * highest * mass
+    offset = 0.0
+    if design.centre is not None:
+        offset = float(np.sqrt(design.centre @ design.centre)) / problem.radius
+    return error * (1.0 + 2.0 * offset) * norm.length(norm.mirror(w.image).ravel())
 
 
 @dataclass(frozen=True)
@@ -599,7 +614,7 @@ class PrimalMirrorDescent(
     paper                             code
     ================================  =============================================
     :math:`\psi'(\theta^{(t)})`       ``u``
-    :math:`\gamma`                    1 / largest ``problem.layout().curvature``
+    :math:`\gamma`                    1 / largest ``layout_of(problem).curvature``
     :math:`t \overline{\theta_t}`     ``total``
     ================================  =============================================
 

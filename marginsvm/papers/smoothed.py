@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
-import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
+from marginsvm.certificate.proof import equal_examples
 from marginsvm.estimators.dual_state import DualStateMixin
 from marginsvm.estimators.parameters import (
     KernelParameters,
@@ -22,8 +22,9 @@ from marginsvm.estimators.parameters import (
 from marginsvm.estimators.results import Fitted
 from marginsvm.fit import Algorithm, Candidate, Stopping
 from marginsvm.papers.accelerated import AcceleratedPlay, AcceleratedState
-from marginsvm.problem.adapter import KernelMatrixAdapter, Predictor, Vector
+from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.problem.responses import Euclidean
+from marginsvm.problem.vectors import Predictor, Vector
 
 
 @with_parameters
@@ -229,22 +230,9 @@ class PerceptronVonNeumann(
 
 
 def contradiction(problem: KernelMatrixAdapter) -> Vector:
-    """Two equal examples of different classes, or zero: a dual certificate in one pass.
+    """Two equal examples of different classes, or zero: a dual certificate.
 
-    The iterated method is slow at finding such a pair among many examples. Equal examples have
-    equal scores for any predictor; pairs with equal scores are compared.
+    The iterated method is slow at finding such a pair among many examples.
     """
-    rows = problem.rows
-    q = np.zeros(rows.shape).reshape(rows.n_examples, -1)
-    q[:, 0] = np.cos(np.arange(rows.n_examples))  # any predictor will do
-    scores = problem.scores(problem.combine(q)).reshape(rows.n_examples, -1)[:, 0]
-    order = np.argsort(scores, kind="stable")
-    close = np.diff(scores[order]) <= 1e-12 * np.abs(scores).max()
-    for r in np.flatnonzero(close & (np.diff(rows.codes[order]) != 0))[:8]:
-        i, j = order[r], order[r + 1]
-        pair = np.zeros_like(q)
-        pair[i, rows.codes[j] % q.shape[1]] = pair[j, rows.codes[i] % q.shape[1]] = 0.5
-        found = problem.combine(pair)
-        if problem.norm(found) <= 1e-7:  # a kernel's rounding, under a root
-            return found
-    return problem.zeros()
+    q = equal_examples(problem.programs[0])
+    return problem.zeros() if q is None else problem.combine(q)

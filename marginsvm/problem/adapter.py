@@ -5,11 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from copy import copy
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Self, TypeVar
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.linalg.lapack import dpotrf
 
 from marginsvm._rounding import UNIT, LpNorm, inner
@@ -26,20 +25,23 @@ from marginsvm.problem.matrix import (
     as_matrix,
     support_of,
 )
-from marginsvm.problem.quadratic_program import (
-    QuadraticProgram,
-    classification,
-    regression,
-)
+from marginsvm.problem.programs import classification, regression
+from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.responses import (
     Response,
     Softmax,
-    Weights,
     below,
     reads_once,
     softmax,
 )
-from marginsvm.problem.rows import OutputRows, Rows, intervals_of, share_caps
+from marginsvm.problem.rows import OutputRows, Rows, share_caps
+from marginsvm.problem.vectors import (
+    BestResponse,
+    Predictor,
+    Vector,
+    from_the_start,
+    responded,
+)
 
 # Sizes (units of x) whose squares neither overflow nor vanish; and those of float32.
 LARGEST_NORM, LARGEST_FLOAT32 = 1e152, 1e35
@@ -61,113 +63,6 @@ EXAMINED = (
 ROUNDINGS = (
     16  # of a kernel value; an eigenvalue of n examples may be off by n times as much
 )
-DENSE, SPARSE, GRAM = 0, 1, 2
-
-AnyPredictor = TypeVar("AnyPredictor", bound="Predictor")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Predictor:
-    """A predictor in feature space; it need not be a combination of rows.
-
-    Predictors are added and scaled as in the formulas of papers.
-
-    Attributes
-    ----------
-    image : ndarray
-        The primal vector w in feature space; if p is not 2, the vector whose mirror image w is
-        (see :class:`marginsvm._rounding.LpNorm`); with a kernel, its scores on all examples.
-    coef : ndarray
-        The ridge's coordinates of a soft margin, one for each row, divided by the row's entry
-        there: for a combination of rows, its coefficients. With a kernel, the coefficients of the
-        rows: every predictor is then a combination of them.
-    start : ndarray or None
-        Where the search for the best response may begin: the ``start`` of the response that is the
-        last term of the sum.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from marginsvm.problem.adapter import Predictor
-    >>> a, b = (Predictor(row, np.zeros(2)) for row in np.eye(2))
-    >>> 0.5 * (a + b)
-    Predictor(image=array([0.5, 0.5]), coef=array([0., 0.]))
-    """
-
-    __array_ufunc__ = (
-        None  # NumPy leaves the product of a number and a predictor to __rmul__
-    )
-
-    image: Array
-    coef: Array
-    start: Array | None = field(default=None, repr=False)
-
-    def __add__(self: AnyPredictor, other: AnyPredictor) -> AnyPredictor:
-        return _sum(self, other, self.image + other.image, self.coef + other.coef)
-
-    def __sub__(self: AnyPredictor, other: AnyPredictor) -> AnyPredictor:
-        return _sum(self, other, self.image - other.image, self.coef - other.coef)
-
-    def __mul__(self, factor: float) -> Self:
-        return type(self)(factor * self.image, factor * self.coef, self.start)
-
-    __rmul__ = __mul__
-
-    def __truediv__(self, divisor: float) -> Self:
-        return type(self)(self.image / divisor, self.coef / divisor, self.start)
-
-    def copy(self) -> Self:
-        """Copy with new arrays, for loops that change coordinates in place."""
-        return type(self)(self.image.copy(), self.coef.copy(), self.start)
-
-    def has_shape_of(self, other: Predictor) -> bool:
-        """Whether the two may be added."""
-        return (
-            self.image.shape == other.image.shape
-            and self.coef.shape == other.coef.shape
-        )
-
-    def largest_entry(self) -> float:
-        """Largest absolute value in both parts."""
-        return max(
-            float(np.abs(part).max(initial=0.0)) for part in (self.image, self.coef)
-        )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Vector(Predictor):
-    """``A^T c``, a combination of rows, together with its coefficients c (dual variables).
-
-    Both parts are linear in c, so that sums and multiples of vectors keep their coefficients; these
-    prove the upper bound.
-
-    Attributes
-    ----------
-    image : ndarray
-        The primal vector ``A^T c``, in feature space; with a kernel, its scores on all examples.
-    coef : ndarray
-        Coefficients c, of either sign in regressions, else non-negative: one for each row. Where
-        the examples are on other machines: one for each best response so far.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from marginsvm.problem.adapter import Vector
-    >>> a, b = (Vector(row, row) for row in np.eye(2))
-    >>> 0.5 * (a + b)
-    Vector(image=array([0.5, 0.5]), coef=array([0.5, 0.5]))
-    """
-
-    @property
-    def mass(self) -> float:
-        """Sum of the coefficients (dimensionless)."""
-        return float(self.coef.sum())
-
-
-def _sum(one: Predictor, other: Predictor, image: Array, coef: Array) -> Any:
-    """A sum is a combination of rows only if both terms are; its start is the last term's."""
-    kind = type(one) if isinstance(other, type(one)) else Predictor
-    return kind(image, coef, one.start if other.start is None else other.start)
 
 
 class NotFinite(ValueError):  # noqa: N818 - of examples
@@ -202,90 +97,6 @@ class Work:
         self.kernel_evaluations += number
 
 
-class RowLayout(NamedTuple):
-    """Memory layout of the rows, for compiled loops that add multiples of rows to vectors.
-
-    One type for dense, CSR and Gram matrices, so that one compiled loop serves all. Rows
-    have flat indices into the margins: i for two classes, else ``i k + j`` (example i
-    against class j).
-
-    Attributes
-    ----------
-    form : int
-        ``DENSE``, ``SPARSE`` or ``GRAM``.
-    values, indices, indptr : ndarray
-        Dense, Gram: the C-ordered matrix, flattened, and two empty arrays; or the CSR.
-    n_columns : int
-        Columns of that matrix.
-    codes : ndarray of int64
-        Class of each example; empty if rows are several outputs: j of example i is i k + j.
-    n_classes : int
-        Classes, or outputs.
-    read, push : float
-        Factors of a row's inner product with a primal vector, and of a row added to one.
-    constant : float
-        The constant feature (Gram: its square, added to all kernel values).
-    block, stride : int
-        Entry j of a primal vector for class c is at ``c * block + j * stride``.
-    ridge : ndarray
-        Added to each row's squared norm; zeros for a hard margin.
-    curvature : ndarray
-        Largest second derivative of half a vector's squared norm along each row's
-        coordinate, ``(q - 1) |a_r|_q^2 + ridge_r``.
-    low, high : ndarray
-        Ends of the interval of each row's score.
-    mu : float
-        Strong convexity of the dual relative to the curvatures; 0 for a hard margin.
-    q : float
-        Exponent of the dual norm: predictors are mirror images unless it is 2.
-    """
-
-    form: int
-    values: Array
-    indices: Array
-    indptr: Array
-    n_columns: int
-    codes: Array
-    n_classes: int
-    read: float
-    push: float
-    constant: float
-    block: int
-    stride: int
-    ridge: Array
-    curvature: Array
-    low: Array
-    high: Array
-    mu: float
-    q: float
-
-
-@dataclass(frozen=True)
-class BestResponse:
-    """The best response to a predictor: a distribution q, and ``vector = A^T q``."""
-
-    vector: Vector
-    weights: Weights
-
-
-AnyResponse = TypeVar("AnyResponse", bound=Response)
-
-
-def from_the_start(response: AnyResponse, w: Predictor) -> AnyResponse:
-    """The response, searched for from the start that the predictor has."""
-    if w.start is None or not hasattr(response, "near"):
-        return response
-    found: AnyResponse = response.near(w.start)
-    return found
-
-
-def responded(vector: Vector, weights: Weights) -> BestResponse:
-    """The best response, whose vector keeps the start for the next one."""
-    if weights.start is not None:
-        vector = replace(vector, start=weights.start)
-    return BestResponse(vector, weights)
-
-
 class KernelMatrixAdapter(ABC):
     """The problem ``max_w min_r <a_r, w> / |w|`` over rows ``a_r``, the signed examples.
 
@@ -294,7 +105,7 @@ class KernelMatrixAdapter(ABC):
     does it depend on whether X is sparse or in files, or on whether there is a kernel.
 
     Rows are divided by the largest of their norms, and A is the matrix that has them as its rows. A
-    vector is ``A^T c`` for coefficients c, see :class:`marginsvm.problem.adapter.Vector`; it stands
+    vector is ``A^T c`` for coefficients c, see :class:`marginsvm.problem.vectors.Vector`; it stands
     for a predictor as well. What an algorithm calls:
 
     ========================================  =====================================================
@@ -306,10 +117,8 @@ class KernelMatrixAdapter(ABC):
     ``gram(r, s)``                            inner products of rows, by their flat indices
     ``refresh(w)``                            w recomputed from its coefficients
     ``mirrored(theta)``, ``add_predictors``   for norms other than the Euclidean one
-    ``columns()``, ``assemble(F, q)``         cached columns of the examples' Gram matrix, and a
-                                              vector from its scores
-    ``layout()``                              rows as plain arrays, for compiled loops
-    ``predictor(w, offsets)``                 coefficients and intercept in the user's units
+    ``columns()``                             cached columns of the examples' Gram matrix
+    ``programs``, ``w_of(w)``                 the quadratic programs, and w as these have it
     ========================================  =====================================================
 
     Parameters
@@ -370,7 +179,6 @@ class KernelMatrixAdapter(ABC):
     nu: float | None = None
     loss = "squared_hinge"
     costs: float | Array
-    models: dict[Any, Any]
     precision: Any = FLOAT64
     work: Work
 
@@ -415,7 +223,6 @@ class KernelMatrixAdapter(ABC):
     def _take_units(
         self, examples: FloatExamples, squared: Array, radius: float
     ) -> None:
-        self.models = {}  # found in these units
         self.radius, self._squared = radius, squared
         self.examples = examples.in_units(radius)
 
@@ -447,7 +254,7 @@ class KernelMatrixAdapter(ABC):
     @property
     @abstractmethod
     def image_shape(self) -> tuple[int, ...]:
-        """Shape of ``image``, see :class:`~marginsvm.problem.adapter.Vector`."""
+        """Shape of ``image``, see :class:`~marginsvm.problem.vectors.Vector`."""
 
     @abstractmethod
     def _adjoint(self, V: Array, precise: bool) -> Array:
@@ -462,28 +269,8 @@ class KernelMatrixAdapter(ABC):
         """Inner product without the ridge."""
 
     @abstractmethod
-    def predictor(self, w: Predictor, offsets: Array) -> tuple[Array, Array]:
-        """Coefficients and intercept of ``w`` for x in the user's units."""
-
-    @abstractmethod
-    def assemble(self, F: Array, q: Array) -> Vector:
-        """``combine(q)``, given its scores F without the ridge."""
-
-    @abstractmethod
     def columns(self) -> ColumnCache:
         """Cache of columns of the examples' Gram matrix, their numbers sorted by class."""
-
-    def column_scale(self) -> float:
-        """Factor from the values of ``columns`` to units of the radius squared."""
-        return 1.0
-
-    @abstractmethod
-    def _arrays(self) -> dict[str, Any]:
-        """Fields of the layout that depend on how the examples are stored."""
-
-    @abstractmethod
-    def margin_error(self, w: Predictor) -> float:
-        """Estimate of the rounding of margins of a vector in float64."""
 
     # Vectors.
 
@@ -525,6 +312,36 @@ class KernelMatrixAdapter(ABC):
         """Strong convexity (dimensionless) of half the squared norm of predictors: p - 1."""
         return self.norm_of_predictors.p - 1.0
 
+    @cached_property
+    def programs(self) -> list[QuadraticProgram]:
+        """The program of the problem; of each output, where outputs are separate problems."""
+        rows, examples = self.rows, self.examples
+        given: dict[str, Any] = {
+            "weight": rows.weights,
+            "intercept": rows.balanced,
+            "signs": self.signs,
+            "p": self.norm_of_predictors.p,
+            "nu": self.nu,
+        }
+        if not isinstance(rows, OutputRows):
+            given |= {"C": self.C, "loss": self.loss}
+            return [classification(examples, rows.codes, rows.n_classes, **given)]
+        low, high = rows.intervals.low, rows.intervals.high
+        given["rounded"] = rows.intervals.rounded
+        given["loss"] = "epsilon_insensitive" if self.loss == "hinge" else "squared"
+        outputs: Iterable[tuple[Array, Array, float]] = [(low, high, self.C)]
+        if rows.scales is not None:
+            low, high = (end.reshape(rows.n_examples, -1).T for end in (low, high))
+            costs = np.broadcast_to(self.costs, len(low))
+            outputs = zip(low, high, costs.astype(float).tolist(), strict=True)
+        return [regression(examples, a, b, C=C, **given) for a, b, C in outputs]
+
+    def w_of(self, vector: Predictor) -> Array:
+        """The w of the programs, of shape (k, d), for a predictor of the problem."""
+        if self.examples.is_kernel:
+            return np.atleast_2d(self.rows.adjoint(vector.coef).T)
+        return np.atleast_2d(self.norm_of_predictors.mirror(vector.image))
+
     @property
     def signs(self) -> Array | None:
         """Signs that the coefficients of the features must have; None: any."""
@@ -563,19 +380,19 @@ class KernelMatrixAdapter(ABC):
             G += self.ridge.flat[row_ids][:, None] * (row_ids[:, None] == others)
         return G
 
-    def second_derivatives(self, w: Predictor, row_ids: Array) -> Array:
-        """Second derivatives at ``w`` of half the squared norm, along some rows."""
-        return self.gram(row_ids, row_ids)
-
     # Margins and best responses.
 
-    def scores(self, w: Predictor) -> Array:
-        """Scores of all examples, in float64."""
-        return self._scores(w.image, precise=True)
+    def scores(self, w: Predictor, *, precise: bool = True) -> Array:
+        """Scores of all examples; in float64 throughout where ``precise``."""
+        return self._scores(w.image, precise)
 
     def margins(self, w: Predictor, *, precise: bool = False) -> Array:
         """Margins ``<a_r, w>`` of all rows."""
-        margins = self.rows.margins(self._scores(w.image, precise))
+        return self.margins_of(self._scores(w.image, precise), w)
+
+    def margins_of(self, scores: Array, w: Predictor) -> Array:
+        """Margins of all rows from the scores of all examples."""
+        margins = self.rows.margins(scores.reshape(self.rows.score_shape))
         if self.ridge is not None:
             margins += self.ridge * w.coef
         return margins
@@ -589,43 +406,13 @@ class KernelMatrixAdapter(ABC):
         weights = response.respond(self.rows, self.margins(w), mu)
         return responded(self.combine(weights.q), weights)
 
-    def layout(self) -> RowLayout:
-        """The rows as plain arrays, for compiled loops that change vectors in place."""
-        return self._layout
-
-    @cached_property
-    def _layout(self) -> RowLayout:
-        rows, q = self.rows, self.norm_of_predictors.q
-        # with more than two classes, two share a row: (x, -x)
-        lengths = self.lengths * rows.square ** (2.0 / q)
-        curvature = rows.per_example((q - 1.0) * lengths)
-        ridge = np.broadcast_to(0.0 if self.ridge is None else self.ridge, rows.shape)
-        curvature, intervals = curvature + ridge, intervals_of(rows)
-        convexity = ridge / np.maximum(curvature, np.finfo(float).tiny)
-        return RowLayout(
-            codes=rows.codes,
-            n_classes=rows.n_classes,
-            ridge=ridge.ravel(),
-            curvature=curvature.ravel(),
-            low=intervals.low.ravel(),
-            high=intervals.high.ravel(),
-            mu=float(convexity.min()),
-            q=q,
-            **self._arrays(),
-        )
-
     # The same problem with another C.
 
     def _copied(self) -> Self:
         """A copy without cached values that depend on C; those of the examples stay."""
         other = copy(self)
-        other.upper, other.nu, other.loss, other.models = (
-            None,
-            None,
-            "squared_hinge",
-            {},
-        )
-        vars(other).pop("_layout", None)
+        other.upper, other.nu, other.loss = None, None, "squared_hinge"
+        vars(other).pop("programs", None)
         return other
 
     def softened(self, C: float) -> Self:
@@ -797,31 +584,6 @@ class LinearAdapter(KernelMatrixAdapter):
             return near.in_parts()
         return None if self.design.X.in_memory else near
 
-    def second_derivatives(self, w: Predictor, row_ids: Array) -> Array:
-        examples, signs = self.rows.locate(row_ids)
-        curvature, rank_one = self.norm_of_predictors.curvature(w.image)
-        H = np.zeros((len(row_ids), len(row_ids)))
-        if self.ridge is not None:
-            np.fill_diagonal(H, self.ridge.ravel()[row_ids])
-        for sign, scale in zip(signs.T, np.atleast_2d(np.sqrt(curvature)), strict=True):
-            of = np.flatnonzero(sign)
-            X = self.design.rows(examples[of])
-            X = X @ sp.diags_array(scale) if self.design.sparse else X * scale
-            G = X @ X.T
-            G = G.toarray() if self.design.sparse else G
-            H[of[:, None], of] += G * np.multiply.outer(sign[of], sign[of])
-        if rank_one == 0.0:
-            return H
-        m = self.rows.margins(self._scores(w.image, precise=False)).ravel()[row_ids]
-        return H - rank_one * np.multiply.outer(m, m)
-
-    def predictor(self, w: Predictor, offsets: Array) -> tuple[Array, Array]:
-        W, shift = self.design.published(self.norm_of_predictors.mirror(w.image))
-        return W, np.asarray(self.rows.score_offsets(offsets) - shift)
-
-    def assemble(self, F: Array, q: Array) -> Vector:
-        return Vector(self._adjoint(self.rows.adjoint(q), precise=False), q)
-
     def columns(self) -> ColumnCache:
         return self._column_cache
 
@@ -835,29 +597,6 @@ class LinearAdapter(KernelMatrixAdapter):
             return self.design.columns(index)
 
         return ColumnCache(compute, self.design.n, FLOAT64, size, batch, **how)
-
-    def _arrays(self) -> dict[str, Any]:
-        X, sparse, none = self.design.X.array, self.design.sparse, np.empty(0, np.int32)
-        assert self.design.centre is None
-        return {
-            "form": SPARSE if sparse else DENSE,
-            "values": X.data if sparse else np.asarray(X, order="C").reshape(-1),
-            "indices": X.indices if sparse else none,
-            "indptr": X.indptr if sparse else none,
-            "n_columns": X.shape[1],
-            "read": 1.0 / self.radius,
-            "push": 1.0 / self.radius,
-            "constant": self.design.constant,
-            "block": self.image_shape[-1],
-            "stride": 1,
-        }
-
-    def margin_error(self, w: Predictor) -> float:
-        design, norm, offset = self.design, self.norm_of_predictors, 0.0
-        if design.centre is not None:
-            offset = float(np.sqrt(design.centre @ design.centre)) / self.radius
-        error = UNIT * (design.additions[0] + 8) + design.rounding
-        return error * (1.0 + 2.0 * offset) * norm.length(norm.mirror(w.image).ravel())
 
 
 class GramAdapter(KernelMatrixAdapter):
@@ -969,39 +708,11 @@ class GramAdapter(KernelMatrixAdapter):
             raise ValueError(self._indefinite(f"a squared norm is {squared:.3g}"))
         return float(np.sqrt(max(squared, 0.0)))
 
-    def predictor(self, w: Predictor, offsets: Array) -> tuple[Array, Array]:
-        V = self.rows.adjoint(w.coef) / self.radius**2
-        intercept = self.rows.score_offsets(
-            offsets
-        ) + self.examples.constant**2 * V.sum(axis=0)
-        return V.T, np.asarray(intercept)
-
-    def assemble(self, F: Array, q: Array) -> Vector:
-        return Vector(F, q)
-
     def columns(self) -> ColumnCache:
         if self.examples.kept is None:
             self.examples.keep_columns(self.examples.cache_size)
         assert self.examples.kept is not None
         return self.examples.kept
-
-    def column_scale(self) -> float:
-        return 1.0 / self.radius**2
-
-    def _arrays(self) -> dict[str, Any]:
-        K, none = self.examples.whole(), np.empty(0, np.int32)
-        return {
-            "form": GRAM,
-            "values": np.asarray(K, order="C").reshape(-1),
-            "indices": none,
-            "indptr": none,
-            "n_columns": len(K),
-            "read": 1.0,
-            "push": 1.0 / self.radius**2,
-            "constant": self.examples.constant**2,
-            "block": 1,
-            "stride": int(np.prod(self.rows.score_shape[1:])),
-        }
 
     # Kernels that are not positive semidefinite.
 
@@ -1044,53 +755,3 @@ class GramAdapter(KernelMatrixAdapter):
         return text + (
             ", or set fit_intercept=True, which helps here." if helps else "."
         )
-
-    def margin_error(self, w: Predictor) -> float:
-        gram = self.examples
-        error = UNIT * (gram.additions[0] + 8) + gram.rounding
-        highest = float(np.abs(gram.squared_norms).max())
-        return 2.0 * error * highest * float(np.abs(self.rows.adjoint(w.coef)).sum())
-
-
-def programs_of(problem: KernelMatrixAdapter) -> list[QuadraticProgram]:
-    """The program of a problem; of each output, where outputs are separate problems."""
-    known: list[QuadraticProgram] | None = problem.models.get("programs")
-    if known is not None:
-        return known
-    rows = problem.rows
-    given: dict[str, Any] = {
-        "weight": rows.weights,
-        "intercept": rows.balanced,
-        "signs": problem.signs,
-        "p": problem.norm_of_predictors.p,
-        "nu": problem.nu,
-    }
-    if not isinstance(rows, OutputRows):
-        given |= {"C": problem.C, "loss": problem.loss}
-        found = [classification(problem.examples, rows.codes, rows.n_classes, **given)]
-    else:
-        low, high = rows.intervals.low, rows.intervals.high
-        given["rounded"] = rows.intervals.rounded
-        given["loss"] = "epsilon_insensitive" if problem.loss == "hinge" else "squared"
-        outputs: Iterable[tuple[Array, Array, float]] = [(low, high, problem.C)]
-        if rows.scales is not None:
-            low, high = (end.reshape(rows.n_examples, -1).T for end in (low, high))
-            costs = np.broadcast_to(problem.costs, len(low))
-            outputs = zip(low, high, costs.astype(float).tolist(), strict=True)
-        found = [
-            regression(problem.examples, a, b, C=C, **given) for a, b, C in outputs
-        ]
-    problem.models["programs"] = found
-    return found
-
-
-def predictor_of(problem: KernelMatrixAdapter, vector: Predictor) -> Array:
-    """The w of the program, of shape (k, d), for a predictor of the problem."""
-    if problem.examples.is_kernel:
-        return np.atleast_2d(problem.rows.adjoint(vector.coef).T)
-    return np.atleast_2d(problem.norm_of_predictors.mirror(vector.image))
-
-
-def weights_of(qp: QuadraticProgram, signed: Array) -> Array:
-    """Dual variables of the ends of intervals, from ``alpha+ - alpha-`` of each target."""
-    return qp.rows.stated(signed.reshape(len(signed), -1))

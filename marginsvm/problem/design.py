@@ -339,27 +339,37 @@ class Design(FloatExamples):
         blocks = n // max(1, BLOCK_BYTES // max(1, d * self.near.dtype.itemsize)) + 1
         return additions(d, LONG) + 4, additions(n, CHAIN) + blocks + 4
 
-    def magnitudes(self, w: Array) -> Array:
-        """``|A| |w|``: sums of the absolute values of the terms of ``scores``."""
-        coef, shift = np.abs(w[..., : self.X.shape[1]]) / self.radius, np.zeros(len(w))
+    def bounded_scores(self, w: Array) -> tuple[Array, Array]:
+        """``A w'`` and ``|A| |w|'``, by one pass."""
+        coef, shift = self.for_products(w, True)
+        sizes, off = np.abs(w[..., : self.X.shape[1]]) / self.radius, np.zeros(len(w))
         if self.late is not None:
-            shift = coef @ np.abs(self.late)
+            off = sizes @ np.abs(self.late)
         if self.constant:
-            shift = shift + np.abs(w[..., -1] * (self.constant / self.radius))
-        F = self.near.each(lambda block: block.absolute().times(coef.T, LONG) + shift)
-        return np.concatenate(F).astype(FLOAT64, copy=False)
+            off = off + np.abs(w[..., -1] * (self.constant / self.radius))
 
-    def combined_magnitudes(self, V: Array) -> Array:
-        """``|V|' |A|``: sums of the absolute values of the terms of ``combine``."""
-        V = np.abs(V)
-        few, total = np.flatnonzero(V.any(axis=1)), V.sum(axis=0)
-        near, V = (
-            (self.near, V) if 20 * len(few) >= len(V) else (self.near[few], V[few])
-        )
-        w = summed(near.each(lambda block, V: block.absolute().adjoint(V, CHAIN), V))
+        def both(X: Any) -> tuple[Array, Array]:
+            S = np.subtract(X.times(coef, LONG), shift, dtype=FLOAT64)
+            return S, np.add(X.absolute().times(sizes.T, LONG), off, dtype=FLOAT64)
+
+        S, M = map(np.concatenate, zip(*self.near.each(both), strict=True))
+        return S, M
+
+    def bounded_combine(self, V: Array) -> tuple[Array, Array]:
+        """``V' A`` and ``|V|' |A|``, by one pass."""
+        few, total, near = support_of(V), V.sum(axis=0), self.near
+        of_all = np.abs(V).sum(axis=0)
+        if 20 * len(few) < len(V):
+            near, V = near[few], V[few]
+
+        def both(X: Any, V: Array) -> tuple[Array, Array]:
+            return X.adjoint(V, CHAIN), X.absolute().adjoint(np.abs(V), CHAIN)
+
+        w, size = map(summed, zip(*near.each(both, V), strict=True))
         if self.late is not None:
-            w = w + np.multiply.outer(total, np.abs(self.late))
-        return self._with_constant(w, abs(self.constant) * total) / self.radius
+            size = size + np.multiply.outer(of_all, np.abs(self.late))
+        size = self._with_constant(size, abs(self.constant) * of_all) / self.radius
+        return self.completed(w.astype(FLOAT64, copy=False), total), size
 
     def squared_lengths(self, norm: LpNorm) -> Array:
         """Squared lengths in the dual of a norm, without the constant feature (units of x)."""

@@ -76,17 +76,19 @@ class Examples(ABC):
     def additions(self) -> tuple[int, int]:
         return 0, 0
 
-    def magnitudes(self, w: Array) -> Array:
-        """Upper bounds on the sums of absolute values of the terms of ``scores``."""
-        return 0 * self.scores(w)
+    def bounded_scores(self, w: Array) -> tuple[Array, Array]:
+        """``scores``, and upper bounds on the sums of absolute values of their terms."""
+        S = self.scores(w)
+        return S, 0 * S
 
     def squared_magnitude(self, w: Array) -> float:
         """Upper bound on the sum of absolute values of the terms of ``inner(w, w)``."""
         return 0.0
 
-    def combined_magnitudes(self, V: Array) -> Array:
-        """Upper bounds on the sums of absolute values of the terms of ``combine``."""
-        return 0 * self.combine(V)
+    def bounded_combine(self, V: Array) -> tuple[Array, Array]:
+        """``combine``, and upper bounds on the sums of absolute values of its terms."""
+        w = self.combine(V)
+        return w, 0 * w
 
     def combine_extended(self, V: Array) -> tuple[Array, Array] | None:
         """``combine`` in extended precision, and the error of each entry; None: not here."""

@@ -225,6 +225,11 @@ def balance(table: Array, start: Array | None = None) -> tuple[Array, float]:
     return beta, float(logsumexp((table - differences(beta)).ravel()))
 
 
+def laplacian(table: Array) -> Array:
+    """``sum of table_ij (e_i - e_j)(e_i - e_j)'``: how sums of groups change with offsets."""
+    return np.diag(table.sum(axis=0) + table.sum(axis=1)) - table - table.T
+
+
 def balancing_factors(table: Array) -> Array:
     """Factors of the groups that balance nearly balanced dual variables up to rounding.
 

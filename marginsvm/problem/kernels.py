@@ -760,10 +760,10 @@ class Gram(FloatExamples):
         each = additions(self.n) + self.n // self._at_once + 4
         return each, 2 * each
 
-    def magnitudes(self, w: Array) -> Array:
-        """Upper bounds on sums of the absolute terms of ``scores``: |K_ij|^2 <= K_ii K_jj."""
+    def bounded_scores(self, w: Array) -> tuple[Array, Array]:
+        """``scores``, and bounds on sums of their absolute terms: |K_ij|^2 <= K_ii K_jj."""
         root = np.sqrt(np.abs(self.squared_norms))
-        return np.multiply.outer(root, np.abs(w) @ root)
+        return self.scores(w), np.multiply.outer(root, np.abs(w) @ root)
 
     def squared_magnitude(self, w: Array) -> float:
         """Upper bound on the sum of the absolute terms of ``inner(w, w)``."""

@@ -49,8 +49,8 @@ Computation, 2000.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from math import isfinite, prod, sqrt
+from dataclasses import dataclass, replace
+from math import prod, sqrt
 from typing import Any, cast
 
 import numpy as np
@@ -62,13 +62,9 @@ from marginsvm.problem.design import Design
 from marginsvm.problem.examples import FloatExamples
 from marginsvm.problem.row_maps import (
     ClassPairs,
-    IntervalEnds,
     RowMap,
-    SignedExamples,
     signed,
 )
-
-LINEAR_LOSSES = ("hinge", "epsilon_insensitive")  # the other losses are squared
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,10 +252,8 @@ class QuadraticProgram:
         """Relative gap of the two values, on margins or objectives; 1 without bounds."""
         if self.game:  # margins are sqrt(-2 P) and sqrt(-2 D)
             P, D = -D, -P
-        if P <= 0.0:
-            return 0.0 if D >= P else 1.0
-        ratio = min(max(D / P, 0.0), 1.0)
-        return float(1.0 - sqrt(ratio) if self.by_margins else 1.0 - ratio)
+        of_norms = gap_of_norms(P, D)
+        return of_norms if self.by_margins else of_norms * (2.0 - of_norms)
 
     # Feasible points near others, in floats.
 
@@ -274,7 +268,7 @@ class QuadraticProgram:
             Scores without intercepts.
         f : ndarray of shape (n_free,)
         """
-        mass = self.level * self.total
+        mass = self.level * self.total * (1.0 - 1e-15)
         if self.several:
             if not self.level:
                 return f
@@ -282,23 +276,25 @@ class QuadraticProgram:
                 self.target - self.rows.values(S + self.offsets(f)), -np.inf
             )
             upper = np.full(len(r), np.inf) if self.cap is None else self.cap
-            return np.append(f[:-1], self.level * _quantile(r.max(axis=1), upper, mass))
+            return np.append(f[:-1], self.level * quantile(r.max(axis=1), upper, mass))
         r, sign = self.target - self.rows.values(S), signed(self.rows).sign
         if not self.intercept:
             return (
-                np.array([self.level * _quantile(r, self.upper, mass)])
+                np.array([self.level * quantile(r, self.upper, mass)])
                 if self.level
                 else f
             )
         up = sign > 0
         if self.level or self.hard:
-            high, low = (_quantile(r[i], self.upper[i], 0.5 * mass) for i in (up, ~up))
+            high, low = (quantile(r[i], self.upper[i], 0.5 * mass) for i in (up, ~up))
             b = 0.5 * (high - low)
             return np.array([b, 0.5 * self.level * (high + low)] if self.level else [b])
         t = sign * r
         if np.any(self.ridge):
             return np.array([_root(t, up, 1.0 / self.ridge)])
-        return np.array([-_middle(-t, self.upper, float(self.upper[up].sum()))])
+        # the middle of the interval of these quantiles
+        near = np.array([1.0 - 1e-12, 1.0 + 1e-12]) * self.upper[up].sum()
+        return np.array([-0.5 * quantile(-t, self.upper, near).sum()])
 
     def feasible(self, alpha: Array) -> Array:
         """A point near alpha with ``0 <= alpha <= upper`` and ``F'alpha = g``, up to rounding.
@@ -337,23 +333,41 @@ class QuadraticProgram:
         return replace(self, examples=self.examples.take(few), rows=rows, **some)
 
 
-def _quantile(r: Array, upper: Array, mass: float) -> float:
-    """The least a for which the upper bounds of rows with ``r > a`` sum to at most ``mass``."""
+def gap_of_norms(P: float, D: float) -> float:
+    """Relative gap of the norms ``sqrt(2 P)`` and ``sqrt(2 D)``; 1 without bounds."""
+    if P <= 0.0:
+        return 0.0 if D >= P else 1.0
+    return 1.0 - sqrt(min(max(D / P, 0.0), 1.0))
+
+
+def quantile(r: Array, upper: Array, mass: Any) -> Any:
+    """The least a for which the upper bounds of rows with ``r > a`` sum to at most ``mass``.
+
+    An array of masses has one each.
+    """
     if upper[0] == np.inf:  # so are all
-        return float(r.max())
+        return r.max()
     order = np.argsort(-r, kind="stable")
-    at = int(np.searchsorted(np.cumsum(upper[order]), mass * (1.0 - 1e-15)))
-    return float(r[order[min(at, len(r) - 1)]])
+    at = np.searchsorted(np.cumsum(upper[order]), mass)
+    return r[order[np.minimum(at, len(r) - 1)]]
 
 
-def _middle(r: Array, upper: Array, mass: float) -> float:
-    """The middle of the interval of these quantiles."""
-    order = np.argsort(-r, kind="stable")
-    passed = np.cumsum(upper[order])
-    first = int(np.searchsorted(passed, mass * (1.0 - 1e-12)))
-    last = int(np.searchsorted(passed, mass * (1.0 + 1e-12)))
-    first, last = (min(at, len(r) - 1) for at in (first, last))
-    return 0.5 * float(r[order[first]] + r[order[last]])
+def multiple_of_hinge(square: float, v: Array, upper: Array) -> float:
+    """The t with the least ``t^2 square / 2 + sum_i upper_i max(0, 1 - t v_i)``, if positive.
+
+    Its slope jumps where ``t v = 1``.
+    """
+    gain = upper * v
+    some = np.flatnonzero(v > 0.0)
+    order = some[np.argsort(-v[some], kind="stable")]
+    below = float(gain[v <= 0.0].sum())
+    pull = below + np.append(np.cumsum(gain[order][::-1])[::-1], 0.0)
+    # jumps after which the slope is still negative
+    passed = square <= pull[1:] * v[order]
+    i = int(np.count_nonzero(np.logical_and.accumulate(passed)))
+    with np.errstate(over="ignore"):
+        t = float(pull[i]) / square if square > 0.0 else np.inf
+        return min(t, 1.0 / float(v[order[i]])) if i < len(order) else t
 
 
 def _root(t: Array, up: Array, weight: Array) -> float:
@@ -381,268 +395,3 @@ def _with_sum(alpha: Array, upper: Array, total: float) -> Array:
     return np.minimum(
         alpha + room * min(1.0, (total - found) / max(room.sum(), 1e-300)), upper
     )
-
-
-def classification(
-    examples: FloatExamples,
-    codes: Array,
-    k: int,
-    *,
-    C: float = np.inf,
-    loss: str = "squared_hinge",
-    nu: float | None = None,
-    weight: Array | None = None,
-    intercept: bool = True,
-    signs: Array | None = None,
-    p: float = 2.0,
-) -> QuadraticProgram:
-    """The program of classification.
-
-    Parameters
-    ----------
-    examples : Design or Gram
-    codes : ndarray of shape (n,)
-        Classes, in ``0..k-1``.
-    k : int
-        Number of classes.
-    C : float
-        Cost of slack in the user's units (dimensionless); infinite: a hard margin.
-    loss : {"hinge", "squared_hinge"}
-    nu : float or None
-        nu of nu-SVC (maximise the mean of the smallest margins), in place of C.
-    weight : ndarray of shape (n,) or None
-        Sample weights, all positive.
-    intercept : bool
-    signs : ndarray of shape (d,) or None
-        Signs that coefficients must have (two classes).
-    p : float
-        Of the norm of predictors.
-    """
-    n, several = examples.n, k > 2
-    m = np.ones(n) if weight is None else weight
-    zero, free = 0 * m, np.full(n, np.inf)
-    soft = isfinite(C)
-    game = nu is not None or not soft
-    ridge, upper, cap = zero, free, None
-    if nu is not None:
-        size = nu * m.sum()
-        if intercept:  # no class has more than half of the sum of alpha
-            size = min([size, *(2 * m[codes != c].sum() for c in range(k))])
-        upper = m / size
-    elif soft:
-        c = C * m * examples.radius * examples.radius
-        ridge, upper = (
-            (zero, c) if loss == "hinge" else (1 / (c if several else 2 * c), free)
-        )
-    target = zero if game else zero + 1
-    rows: RowMap = SignedExamples(zero + np.where(codes == 1, 1, -1))
-    if several:
-        rows, cap = ClassPairs(codes, k), None if upper is free else upper
-        upper = rows.fill(np.full((n, k), np.inf), 0.0)
-        target, ridge = target[:, None], ridge[:, None]
-    return QuadraticProgram(
-        examples,
-        rows,
-        target=target,
-        ridge=ridge,
-        upper=upper,
-        cap=cap,
-        intercept=intercept,
-        level=-1 if game else 0,
-        total=-1 if game else 0,
-        signs=signs,
-        p=p,
-    )
-
-
-def regression(
-    examples: FloatExamples,
-    low: Array,
-    high: Array,
-    *,
-    C: float = np.inf,
-    loss: str = "epsilon_insensitive",
-    nu: float | None = None,
-    weight: Array | None = None,
-    intercept: bool = True,
-    signs: Array | None = None,
-    p: float = 2.0,
-    rounded: bool = True,
-) -> QuadraticProgram:
-    """The program of regression: scores are to lie in intervals, one row for each end.
-
-    Parameters
-    ----------
-    examples : Design or Gram
-    low, high : ndarray of shape (n,) or (n, k)
-        Ends of the intervals: ``y - epsilon`` and ``y + epsilon``; an infinite end has no row. With
-        nu, both are y. Several outputs have one norm, without free intercepts and without nu.
-    C : float
-        Cost of slack in the user's units; infinite: a hard tube.
-    loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}
-    nu : float or None
-        nu of nu-SVR: epsilon is an unknown, with ``C nu sum(weight) epsilon`` in the objective.
-    weight : ndarray of shape (n,) or None
-    intercept : bool
-    signs : ndarray of shape (d,) or None
-    p : float
-        Of the norm of predictors.
-    rounded : bool
-        Whether some ends are rounded.
-
-    Raises
-    ------
-    ValueError
-        If several outputs have free intercepts, or nu.
-    """
-    if low.ndim > 1 and (intercept or nu is not None):
-        raise ValueError(
-            f"no solver takes {low.shape[1]} outputs with one norm and free intercepts or nu: "
-            "make a program of each output"
-        )
-    m = np.ones(examples.n) if weight is None else weight
-    below, above = np.nonzero(low > -np.inf), np.nonzero(high < np.inf)
-    example, *found = (np.concatenate(pair) for pair in zip(below, above, strict=True))
-    output, k = (found[0], low.shape[1]) if found else (0 * example, 1)
-    m_rows = m[example]
-    zero, free, soft = 0 * m_rows, np.full(len(example), np.inf), isfinite(C)
-    c = C * m_rows * examples.radius * examples.radius if soft else free
-    squared = loss.startswith("squared")
-    sign = zero + np.repeat([1, -1], [len(below[0]), len(above[0])])
-    return QuadraticProgram(
-        examples,
-        IntervalEnds(sign, example, output, examples.n, k),
-        target=np.concatenate([low[below], -high[above]]),
-        ridge=1 / (2 * c) if soft and squared else zero,
-        upper=c if soft and not squared else free,
-        intercept=intercept,
-        level=0 if nu is None else 1,
-        total=0 if nu is None else C * nu * m.sum() * examples.radius * examples.radius,
-        signs=signs,
-        p=p,
-        by_margins=False,
-        rounded=rounded,
-    )
-
-
-def one_class(
-    examples: FloatExamples, nu: float, weight: Array | None = None
-) -> QuadraticProgram:
-    """The program of examples without labels: the hull of the examples, held off the origin.
-
-    Parameters
-    ----------
-    examples : Design or Gram
-    nu : float
-        nu of the one-class SVM (mean of the smallest scores); 0: the smallest score.
-    weight : ndarray of shape (n,) or None
-    """
-    m = np.ones(examples.n) if weight is None else weight
-    zero = 0 * m
-    return QuadraticProgram(
-        examples,
-        SignedExamples(zero + 1),
-        target=zero,
-        ridge=zero,
-        upper=m / (nu * m.sum()) if nu > 0 else np.full(len(m), np.inf),
-        intercept=False,
-        level=-1,
-        total=-1,
-    )
-
-
-@dataclass(frozen=True)
-class ProblemSpec:
-    """Parameters of a problem and its tolerances; few estimators have all of them.
-
-    Attributes
-    ----------
-    C : float
-        Infinite: a hard margin.
-    loss : str
-    nu : float or None
-        Share of the examples whose mean margin is maximised.
-    p : float or str
-        Norm of predictors.
-    kernel : str or callable
-    gamma, degree, coef0, kernel_params
-        Parameters of the kernel.
-    class_weight : dict, "balanced" or None
-    epsilon : float
-        Half the width of a tube.
-    normalize, fit_intercept : bool
-    intercept_scaling : float or None
-        Value of the constant feature that makes the intercept a coefficient like any other.
-    monotonic_cst : array-like, dict or None
-        Signs that coefficients must have.
-    tol : float
-        Gap at which a fit ends (dimensionless).
-    max_iter : int
-        Largest number of iterations of a fit.
-    cache_size : float
-        Memory for kernel values (MB).
-
-    Examples
-    --------
-    >>> from marginsvm import MaxMarginClassifier
-    >>> from marginsvm.problem.quadratic_program import ProblemSpec
-    >>> spec = ProblemSpec.of(MaxMarginClassifier(C=2.0, loss="hinge"))
-    >>> spec.C, spec.is_soft, spec.slack_is_linear, spec.intercept_is_free
-    (2.0, True, True, True)
-    """
-
-    C: float = np.inf
-    loss: str = "squared_hinge"
-    nu: float | None = None
-    p: float | str = 2.0
-    kernel: Any = "linear"
-    gamma: float | str = "scale"
-    degree: float = 3
-    coef0: float = 0.0
-    kernel_params: dict[str, Any] | None = None
-    class_weight: Any = None
-    epsilon: float = 0.0
-    normalize: bool = False
-    fit_intercept: bool = True
-    intercept_scaling: float | None = None
-    monotonic_cst: Any = None
-    tol: float = 0.0
-    max_iter: int = 0
-    cache_size: float = np.inf
-
-    @classmethod
-    def of(cls, estimator: Any) -> ProblemSpec:
-        """The parameters of an estimator; others have their defaults."""
-        read: dict[str, Any] = {
-            f.name: getattr(estimator, f.name, f.default) for f in fields(cls)
-        }
-        return cls(**read)
-
-    @property
-    def is_soft(self) -> bool:
-        """Whether C makes the margin a soft one."""
-        return bool(np.isfinite(self.C))
-
-    @property
-    def slack_is_linear(self) -> bool:
-        """Whether the loss is linear in the slack (hinge), not squared."""
-        return self.loss in LINEAR_LOSSES
-
-    @property
-    def constant(self) -> float:
-        """The constant feature of a penalised intercept; 0: there is none."""
-        return (self.intercept_scaling or 0.0) if self.fit_intercept else 0.0
-
-    @property
-    def intercept_is_free(self) -> bool:
-        """Whether the intercept is not penalised: ``F'alpha = g`` then constrains it.
-
-        Normalised examples get a constant feature before they are divided by their norms.
-        """
-        free = self.intercept_scaling is None and not self.normalize
-        return bool(self.fit_intercept) and free
-
-    @property
-    def outputs_are_apart(self) -> bool:
-        """Whether each output of a regression is a problem by itself (exact solver)."""
-        return self.intercept_scaling is None

@@ -20,6 +20,7 @@ from marginsvm.problem.intercepts import (
     balancing_factors,
     differences,
     imbalance,
+    laplacian,
     least_of_convex,
     min_cycle,
 )
@@ -359,8 +360,7 @@ class Logistic(Searched):
             return imbalance(rows.group_sum(rows.weighted(s))), s
 
         def curvature(s: Array) -> Array:
-            table = rows.group_sum(rows.weighted(s * (1.0 - s)))
-            return np.diag(table.sum(axis=0) + table.sum(axis=1)) - table - table.T
+            return laplacian(rows.group_sum(rows.weighted(s * (1.0 - s))))
 
         xi, beta = margins / -mu, guess / mu
         if rows.balanced and np.isfinite(beta).all():
@@ -433,9 +433,7 @@ class Euclidean(Response):
             out, into = table.sum(axis=1), table.sum(axis=0)
             H = np.empty((len(out) + 1, len(out) + 1))
             H[0, 0], H[0, 1:], H[1:, 0] = out.sum(), out - into, out - into
-            H[1:, 1:] = (
-                np.diag(out + into) - table - table.T + out.sum()
-            )  # offsets of mean 0
+            H[1:, 1:] = laplacian(table) + out.sum()  # offsets of mean 0
             return H
 
         # Start at the larger of two levels at which q sums to 1 or more: the entry of the largest t
@@ -601,7 +599,7 @@ class CappedSoftmax(Response):
             )  # such an example only moves weight between its rows
             table = rows.group_sum(np.where(at_bound[:, None], 0.0, q))
             out, into = table.sum(axis=1), table.sum(axis=0)
-            H = np.diag(out + into) - table - table.T
+            H = laplacian(table)
             H -= np.outer(out - into, out - into) / max(
                 float(out.sum()), np.finfo(float).tiny
             )

@@ -29,6 +29,7 @@ from marginsvm._threads import cached_property
 from marginsvm._typing import Array
 from marginsvm.problem.design import Design
 from marginsvm.problem.examples import FloatExamples
+from marginsvm.problem.intercepts import laplacian
 
 
 class RowMap(ABC):
@@ -437,9 +438,7 @@ class ClassPairs(RowMap):
         return blocks.reshape(k * d1, k * d1)
 
     def curvature(self, own: Array, linked: Array | None) -> Array:
-        """The Laplacian of the graph of classes, with edge weights from own and linked."""
-        T = self._members @ own
-        H = np.diag(T.sum(axis=0) + T.sum(axis=1)) - T - T.T
+        H = laplacian(self._members @ own)
         if linked is not None:
             H += np.diag(linked.sum(axis=1) @ linked) - linked.T @ linked
         return H

@@ -156,12 +156,37 @@ Exchange = Callable[
 ]  # u, f and z for given rows with u > 0
 
 
+class Sides:
+    """The exchange rule of block pivoting: all rows on the wrong side change to the other.
+
+    Attributes
+    ----------
+    passive : ndarray of bool
+        Rows with u > 0; the others have margins of at least 1.
+    left : int
+        Exchanges until the number of wrong rows must have fallen again; negative: they fail.
+    """
+
+    def __init__(self, passive: Array, turns: int) -> None:
+        self.passive, self.turns = passive, turns
+        self.fewest, self.left = len(passive) + 1, turns
+
+    def settled(self, wrong: Array) -> bool:
+        """Exchange the wrong rows; True: there are none."""
+        count = int(np.count_nonzero(wrong))
+        self.left = self.turns if count < self.fewest else self.left - 1
+        self.fewest = min(count, self.fewest)
+        self.passive = self.passive ^ wrong
+        return count == 0
+
+
 def block_pivoting(
     solve: Exchange, passive: Array, game: bool = False
 ) -> Solved | None:
     """Solution u, f of the program on a few rows; None: the exchanges do not converge."""
-    fewest, left = len(passive) + 1, TURNS
-    while left >= 0:
+    sides = Sides(passive, TURNS)
+    while sides.left >= 0:
+        passive = sides.passive
         try:
             u, f, z = solve(passive)
         except np.linalg.LinAlgError:
@@ -170,11 +195,8 @@ def block_pivoting(
         wrong = np.where(
             passive, u < -NEGATIVE * np.abs(u).max(initial=0.0), z < -small
         )
-        count = int(np.count_nonzero(wrong))
-        if count == 0:
+        if sides.settled(wrong):
             return np.maximum(u, 0.0), f, None
-        fewest, left = (count, TURNS) if count < fewest else (fewest, left - 1)
-        passive = passive ^ wrong
     return None
 
 
@@ -303,9 +325,9 @@ def pivoting_by_products(solution: Solution, start: Array | None) -> Iterator[No
     passive = u > 0.0
     precisions = [0.1 * tol] if np.any(qp.ridge) else [1e-2, 0.1 * tol]
     for precision in precisions:
-        fewest, left = len(u) + 1, TURNS + 1
-        while left >= 0:
-            face = np.flatnonzero(passive)
+        sides = Sides(passive, TURNS + 1)
+        while sides.left >= 0:
+            face = np.flatnonzero(sides.passive)
             x, b = _on_face(qp, face, np.maximum(u[face], 0.0), precision)
             if not np.isfinite(x).all():
                 return
@@ -320,12 +342,9 @@ def pivoting_by_products(solution: Solution, start: Array | None) -> Iterator[No
             if solution.ended:
                 return
             m = s * (S[:, 0] + b)
-            wrong = np.where(passive, u < 0.0, m < 1.0 - precision)
-            count = int(np.count_nonzero(wrong))
-            if count == 0:
+            if sides.settled(np.where(sides.passive, u < 0.0, m < 1.0 - precision)):
                 break
-            fewest, left = (count, TURNS + 1) if count < fewest else (fewest, left - 1)
-            passive = passive ^ wrong
+        passive = sides.passive
 
 
 def _on_face(

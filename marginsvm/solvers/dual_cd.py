@@ -37,7 +37,7 @@ import scipy.sparse as sp
 
 from marginsvm._compiling import compiled, parts
 from marginsvm._typing import Array
-from marginsvm.problem.quadratic_program import QuadraticProgram
+from marginsvm.problem.quadratic_program import QuadraticProgram, multiple_of_hinge
 from marginsvm.problem.row_maps import signed
 from marginsvm.solvers.solution import Solution
 
@@ -384,22 +384,12 @@ def mean_of(qp: QuadraticProgram, X: Any) -> Array:
 def _at_best_length(
     qp: QuadraticProgram, w: Array, S: Array
 ) -> tuple[Array, Array, Array]:
-    """The best f and, for targets 1, the scaling t of w with the least hinge loss objective.
-
-    Its derivative ``t |w|^2 - sum of upper m over the rows with t m < 1`` jumps where ``t m = 1``.
-    """
+    """The best f and, for targets 1, the scaling of w with the least hinge loss objective."""
     f = qp.best_f(S, np.zeros(qp.n_free))
     square = qp.examples.inner(w, w)
     if qp.game or not qp.by_margins or np.any(qp.ridge) or square <= 0.0:
         return w, f, S
-    m = qp.values(S, f)
-    order = np.argsort(-m)
-    order = order[m[order] > 0.0]  # these reach margin 1 in this order
-    reach, pulls = 1.0 / m[order], np.broadcast_to(qp.upper, m.shape) * m
-    pull = pulls.sum() - np.append(0.0, np.cumsum(pulls[order]))
-    i = int(np.searchsorted(reach * square >= pull[:-1], True))
-    t = max(float(pull[i]) / square, float(reach[i - 1]) if i else 0.0)
-    t = min(t, float(reach[i])) if i < len(reach) else t
+    t = multiple_of_hinge(square, qp.values(S, f), qp.upper)
     return (t * w, t * f, t * S) if t > 0.0 else (w, f, S)
 
 

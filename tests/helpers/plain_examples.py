@@ -9,7 +9,7 @@ from marginsvm._rounding import LpNorm
 from marginsvm.certificate.bounded import Rationals
 from marginsvm.certificate.examples import ExactFeatures
 from marginsvm.problem.design import Design
-from marginsvm.problem.quadratic_program import classification, one_class, regression
+from marginsvm.problem.programs import classification, one_class, regression
 
 
 class PlainExamples:

@@ -1,0 +1,188 @@
+"""The quadratic programs of classification, of regression and of examples without labels.
+
+Their table stands in :mod:`~marginsvm.problem.quadratic_program`.
+"""
+
+from __future__ import annotations
+
+from math import isfinite
+
+import numpy as np
+
+from marginsvm._typing import Array
+from marginsvm.problem.examples import FloatExamples
+from marginsvm.problem.quadratic_program import QuadraticProgram
+from marginsvm.problem.row_maps import (
+    ClassPairs,
+    IntervalEnds,
+    RowMap,
+    SignedExamples,
+)
+
+
+def classification(
+    examples: FloatExamples,
+    codes: Array,
+    k: int,
+    *,
+    C: float = np.inf,
+    loss: str = "squared_hinge",
+    nu: float | None = None,
+    weight: Array | None = None,
+    intercept: bool = True,
+    signs: Array | None = None,
+    p: float = 2.0,
+) -> QuadraticProgram:
+    """The program of classification.
+
+    Parameters
+    ----------
+    examples : Design or Gram
+    codes : ndarray of shape (n,)
+        Classes, in ``0..k-1``.
+    k : int
+        Number of classes.
+    C : float
+        Cost of slack in the user's units (dimensionless); infinite: a hard margin.
+    loss : {"hinge", "squared_hinge"}
+    nu : float or None
+        nu of nu-SVC (maximise the mean of the smallest margins), in place of C.
+    weight : ndarray of shape (n,) or None
+        Sample weights, all positive.
+    intercept : bool
+    signs : ndarray of shape (d,) or None
+        Signs that coefficients must have (two classes).
+    p : float
+        Of the norm of predictors.
+    """
+    n, several = examples.n, k > 2
+    m = np.ones(n) if weight is None else weight
+    zero, free = 0 * m, np.full(n, np.inf)
+    soft = isfinite(C)
+    game = nu is not None or not soft
+    ridge, upper, cap = zero, free, None
+    if nu is not None:
+        size = nu * m.sum()
+        if intercept:  # no class has more than half of the sum of alpha
+            size = min([size, *(2 * m[codes != c].sum() for c in range(k))])
+        upper = m / size
+    elif soft:
+        c = C * m * examples.radius * examples.radius
+        ridge, upper = (
+            (zero, c) if loss == "hinge" else (1 / (c if several else 2 * c), free)
+        )
+    target = zero if game else zero + 1
+    rows: RowMap = SignedExamples(zero + np.where(codes == 1, 1, -1))
+    if several:
+        rows, cap = ClassPairs(codes, k), None if upper is free else upper
+        upper = rows.fill(np.full((n, k), np.inf), 0.0)
+        target, ridge = target[:, None], ridge[:, None]
+    return QuadraticProgram(
+        examples,
+        rows,
+        target=target,
+        ridge=ridge,
+        upper=upper,
+        cap=cap,
+        intercept=intercept,
+        level=-1 if game else 0,
+        total=-1 if game else 0,
+        signs=signs,
+        p=p,
+    )
+
+
+def regression(
+    examples: FloatExamples,
+    low: Array,
+    high: Array,
+    *,
+    C: float = np.inf,
+    loss: str = "epsilon_insensitive",
+    nu: float | None = None,
+    weight: Array | None = None,
+    intercept: bool = True,
+    signs: Array | None = None,
+    p: float = 2.0,
+    rounded: bool = True,
+) -> QuadraticProgram:
+    """The program of regression: scores are to lie in intervals, one row for each end.
+
+    Parameters
+    ----------
+    examples : Design or Gram
+    low, high : ndarray of shape (n,) or (n, k)
+        Ends of the intervals: ``y - epsilon`` and ``y + epsilon``; an infinite end has no row. With
+        nu, both are y. Several outputs have one norm, without free intercepts and without nu.
+    C : float
+        Cost of slack in the user's units; infinite: a hard tube.
+    loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}
+    nu : float or None
+        nu of nu-SVR: epsilon is an unknown, with ``C nu sum(weight) epsilon`` in the objective.
+    weight : ndarray of shape (n,) or None
+    intercept : bool
+    signs : ndarray of shape (d,) or None
+    p : float
+        Of the norm of predictors.
+    rounded : bool
+        Whether some ends are rounded.
+
+    Raises
+    ------
+    ValueError
+        If several outputs have free intercepts, or nu.
+    """
+    if low.ndim > 1 and (intercept or nu is not None):
+        raise ValueError(
+            f"no solver takes {low.shape[1]} outputs with one norm and free intercepts or nu: "
+            "make a program of each output"
+        )
+    m = np.ones(examples.n) if weight is None else weight
+    below, above = np.nonzero(low > -np.inf), np.nonzero(high < np.inf)
+    example, *found = (np.concatenate(pair) for pair in zip(below, above, strict=True))
+    output, k = (found[0], low.shape[1]) if found else (0 * example, 1)
+    m_rows = m[example]
+    zero, free, soft = 0 * m_rows, np.full(len(example), np.inf), isfinite(C)
+    c = C * m_rows * examples.radius * examples.radius if soft else free
+    squared = loss.startswith("squared")
+    sign = zero + np.repeat([1, -1], [len(below[0]), len(above[0])])
+    return QuadraticProgram(
+        examples,
+        IntervalEnds(sign, example, output, examples.n, k),
+        target=np.concatenate([low[below], -high[above]]),
+        ridge=1 / (2 * c) if soft and squared else zero,
+        upper=c if soft and not squared else free,
+        intercept=intercept,
+        level=0 if nu is None else 1,
+        total=0 if nu is None else C * nu * m.sum() * examples.radius * examples.radius,
+        signs=signs,
+        p=p,
+        by_margins=False,
+        rounded=rounded,
+    )
+
+
+def one_class(
+    examples: FloatExamples, nu: float, weight: Array | None = None
+) -> QuadraticProgram:
+    """The program of examples without labels: the hull of the examples, held off the origin.
+
+    Parameters
+    ----------
+    examples : Design or Gram
+    nu : float
+        nu of the one-class SVM (mean of the smallest scores); 0: the smallest score.
+    weight : ndarray of shape (n,) or None
+    """
+    m = np.ones(examples.n) if weight is None else weight
+    zero = 0 * m
+    return QuadraticProgram(
+        examples,
+        SignedExamples(zero + 1),
+        target=zero,
+        ridge=zero,
+        upper=m / (nu * m.sum()) if nu > 0 else np.full(len(m), np.inf),
+        intercept=False,
+        level=-1,
+        total=-1,
+    )
