@@ -30,11 +30,13 @@ from marginsvm.certificate.bounded import Floats
 from marginsvm.certificate.reading import Data, Reading, class_weights
 from marginsvm.certificate.unwrapping import unwrapped
 from marginsvm.estimators.exact import MaxMarginClassifier
+from marginsvm.estimators.fit_blocks import source_data
 from marginsvm.estimators.outliers import MaxMarginOutlierDetector
 from marginsvm.estimators.regressor import MaxMarginRegressor
 from marginsvm.problem.kernels import kernel_on
-from marginsvm.problem.matrix import examples_on_host, on_host
+from marginsvm.problem.matrix import Blocks, as_matrix, examples_on_host, on_host
 from marginsvm.problem.quadratic_program import quantile
+from marginsvm.problem.source import Source
 
 HINGES = ("hinge", "squared_hinge")
 TUBES = ("epsilon_insensitive", "squared_epsilon_insensitive")
@@ -273,7 +275,8 @@ def audit(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Audit
         or a pipeline that ends in one, or a search over these. For linear classifiers with another
         loss or penalty, only the margin is audited.
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        The training examples, or the kernel matrix.
+        The training examples, or the kernel matrix; or, of a linear model, a source of blocks as
+        for ``fit_blocks``, and no y.
     y : array-like of shape (n_samples,), default=None
         Class labels, or targets; outlier detectors have none.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -323,14 +326,20 @@ def audit(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Audit
         raise TypeError(
             f"{type(model).__name__} has neither coef_ nor dual_coef_ to be judged"
         )
-    X = examples_on_host(X)
-    check_exact(X)
-    X = check_array(X, accept_sparse="csr", dtype=np.float64)
-    weight = _check_sample_weight(on_host(sample_weight), X, dtype=np.float64)
+    if y is None and not is_outlier_detector(model):
+        if getattr(model, "kernel", "linear") != "linear":
+            raise ValueError("a kernel needs the examples in memory: pass X and y")
+        examples, y, weight = Source(X).read()
+        X = examples(np.arange(len(y)))
+    else:
+        X = examples_on_host(X)
+        check_exact(X)
+        X = check_array(X, accept_sparse="csr", dtype=np.float64)
+        weight = _check_sample_weight(on_host(sample_weight), X, dtype=np.float64)
     if not is_outlier_detector(model):
         y = np.asarray(on_host(y))
         y = column_or_1d(y, warn=True) if y.shape[1:] == (1,) else y
-        check_consistent_length(X, y)
+        check_consistent_length(weight, y)
     solved = [*_solved(model, X, y, weight, _estimator(model, X, y))]
     _refuse_misread(model, solved, X)
     return Audit(
@@ -363,6 +372,12 @@ class _Solved:
     stated: Any
     constant: float | None
 
+    def data(self, X: Any) -> tuple[Any, Any, Any]:
+        """Its examples, labels and weights as arguments of fit: an array, or a source."""
+        if isinstance(X, Blocks):
+            return _Labelled(X, self), None, None
+        return self.examples(X), self.y, self.weight
+
     def examples(self, X: Any) -> Any:
         given = getattr(self.stated, "kernel", "linear") == "precomputed"
         return X[self.rows][:, self.rows] if given else X[self.rows]
@@ -371,7 +386,8 @@ class _Solved:
         """Decision values of some examples of X."""
         stated = self.stated
         if hasattr(stated, "coef_"):
-            return np.asarray(X[some] @ stated.coef_.T) + stated.intercept_
+            parts = as_matrix(X).each(lambda block: block.times(stated.coef_.T))
+            return np.concatenate(parts)[some] + stated.intercept_
         support, given = self.rows[stated.support_], stated.kernel == "precomputed"
         K = (
             X[some][:, support]
@@ -385,27 +401,42 @@ class _Solved:
         stated = copy(self.stated).set_params(**changed)
         if is_outlier_detector(stated):
             stated.intercept_ = np.zeros(1)
-        data = Data.of(stated, self.examples(X), self.y, self.weight, None)
+        data = Data.of(stated, *self.data(X), None)
         read = Reading(stated, data, Floats(0.0))
         found, unit = read.parts[0].primal(read.numbers), float(read.radius)
         return float(found.objective) / unit**2, float(found.margin) * unit
 
     def best(self, X: Any, constant: float | None = None, **changed: Any) -> Any:
         """Fit of the same problem by this package; with a constant feature, without intercept."""
-        X = self.examples(X)
+        X, y, weight = self.data(X)
         if constant is not None:
-            column, changed = (
-                np.full((X.shape[0], 1), constant),
-                {"fit_intercept": False},
-            )
-            X = (
-                sp.hstack([X, column], format="csr")
-                if sp.issparse(X)
-                else np.hstack([X, column])
-            )
+            X, changed = _extended(X, constant), {"fit_intercept": False}
         best = clone(self.stated).set_params(**changed)
-        y = None if is_outlier_detector(best) else self.y
-        return best._fit_within(X, y, self.weight)
+        if isinstance(X, _Labelled):
+            return best._fit(source_data(best, X), None, None, warns=False)
+        y = None if is_outlier_detector(best) else y
+        return best._fit_within(X, y, weight)
+
+
+class _Labelled:
+    """The blocks of a problem: those of the model, with its labels and weights."""
+
+    def __init__(self, X: Blocks, one: _Solved, constant: float = 0.0) -> None:
+        self.X, self.one, self.constant = X, one, constant
+        self.y, self.weight = np.zeros(len(X), one.y.dtype), np.zeros(len(X))
+        self.y[one.rows], self.weight[one.rows] = one.y, one.weight
+
+    def __iter__(self) -> Iterator[tuple[Any, Array, Array]]:
+        for place, block in self.X.blocks():
+            X = _extended(block.array, self.constant) if self.constant else block.array
+            yield X, self.y[place], self.weight[place]
+
+
+def _extended(X: Any, constant: float) -> Any:
+    """Examples with a constant feature."""
+    if isinstance(X, _Labelled):
+        return _Labelled(X.X, X.one, constant)
+    return as_matrix(X).extended(np.full((X.shape[0], 1), constant)).array
 
 
 def _objective(cost: float, best: Any) -> Worth:
@@ -504,12 +535,18 @@ def _refuse_misread(model: Any, solved: list[_Solved], X: Any) -> None:
     scores, pairs = np.hstack([one.scores(X, some) for one in solved]), copy(model)
     pairs.decision_function_shape = "ovo"  # libsvm's scores themselves
     predict = pairs.predict if is_regressor(model) else pairs.decision_function
-    found, near = np.asarray(on_host(predict(X[some]))), NEAR * np.abs(scores).max()
+    found = np.asarray(on_host(predict(_some(X, some))))
+    near = NEAR * np.abs(scores).max()
     if found.size != scores.size or np.any(
         abs(scores - found.reshape(scores.shape)) > near
     ):
         text = f"the attributes of {type(model).__name__} do not give what it predicts"
         raise ValueError(f"{text}: it cannot be read, or was fitted to other examples")
+
+
+def _some(X: Any, index: Array) -> Any:
+    """Some of the examples, as an array."""
+    return X[index].array if isinstance(X, Blocks) else X[index]
 
 
 def _array(x: Any) -> Array:
@@ -577,7 +614,7 @@ def _places(model: Any, X: Any, weight: Array) -> Array | None:
     vectors = sp.csr_array(on_host(model.support_vectors_))
     for places in (np.arange(X.shape[0]), np.flatnonzero(weight > 0.0)):
         if support.max() < len(places):
-            difference = abs(sp.csr_array(X[places[support]]) - vectors).max()
+            difference = abs(sp.csr_array(_some(X, places[support])) - vectors).max()
             if difference <= 1e-6 * abs(vectors).max():  # they may be stored in float32
                 return np.asarray(places[support])
     raise ValueError(
@@ -605,7 +642,7 @@ def _solved(model: Any, X: Any, y: Any, weight: Array, like: Any) -> Iterator[_S
         rows, stated = np.flatnonzero(weight > 0.0), clone(like)
         stated.intercept_ = np.array(b)
         if at is None or like.kernel == "linear":
-            stated.coef_ = coef if at is None else np.asarray(coef @ X[at])
+            stated.coef_ = coef if at is None else np.asarray(coef @ _some(X, at))
         else:
             order = np.argsort(at)
             stated.dual_coef_, stated.support_ = (

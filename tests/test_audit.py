@@ -331,3 +331,22 @@ def test_claims_of_one_class(rng):
     assert not audit(model, X).rows()[0]["share"]
     with pytest.raises(ValueError, match="fitted to"):
         audit(model, X[::-1])
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_blocks_are_audited_where_they_lie(k, form, rng):
+    X, y = rng.standard_normal((300, 5)), rng.integers(0, k, 300)
+    X[:, 0] += 3.0 * y
+    source = [(form(X[i : i + 60]), y[i : i + 60]) for i in range(0, 300, 60)]
+    models = [LinearSVC(C=1.0, random_state=0), SVC(kernel="linear", C=0.1)]
+    for model in models:
+        model.fit(form(X), y)
+        whole, parts = audit(model, form(X), y), audit(model, source)
+        for one, other in zip(whole.rows(), parts.rows(), strict=True):
+            assert one.keys() == other.keys()
+            for name, value in one.items():
+                same = value == other[name]
+                assert same or value == pytest.approx(other[name], rel=1e-5), name
+    with pytest.raises(ValueError, match="a kernel needs the examples in memory"):
+        audit(SVC().fit(X, y), source)

@@ -102,12 +102,13 @@ def test_blocks_give_the_fit_of_memory(
     )
     assert by_blocks
     assert check_certificate(blocks, source, exact=True)
-    assert_allclose(by_blocks.margin_bound, at_once.margin_bound, rtol=1e-12)
+    rounded = 1e-12 * memory.certificate_.radius  # where nothing separates
+    both = by_blocks.margin_bound, at_once.margin_bound
+    assert_allclose(*both, rtol=1e-12, atol=rounded)
     rtol = {"near": 1e-9, "off": 1e-9, "far": 1e-6}[where]
     rtol = 1e-3 if X.dtype == np.float32 else 2e-6 if exact else rtol
     size = abs(memory.margin_bound_)
     assert_allclose(blocks.margin_, memory.margin_, rtol=rtol, atol=rtol * size)
-    rounded = 1e-12 * memory.certificate_.radius  # where nothing separates
     assert_allclose(blocks.margin_bound_, memory.margin_bound_, rtol=rtol, atol=rounded)
     if not exact and X.dtype == np.float64:
         assert (blocks.n_iter_, blocks.status_) == (memory.n_iter_, memory.status_)
@@ -159,6 +160,43 @@ def test_targets_in_blocks_that_cannot_be_used(rng):
             cls(kernel="rbf").fit_blocks([(X, y)])
     with pytest.raises(ValueError, match="all sample weights are 0"):
         MaxMarginRegressor().fit_blocks([(X, y, np.zeros(20)), (X, y, np.zeros(20))])
+
+
+class Made:
+    """Blocks that are made anew when they are asked for: 20 of 2500 x 35, 14 MB together."""
+
+    def __iter__(self):
+        for seed in range(20):
+            rng = np.random.default_rng(seed)
+            X = rng.standard_normal((2500, 35))
+            yield X, (X[:, 0] + 0.1 * X[:, 1] ** 2 > 0.0).astype(int)
+
+
+def peak_of(call, *arguments, **more):
+    """What a call returns, and the largest memory that it took."""
+    tracemalloc.start()
+    try:
+        return call(*arguments, **more), tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_checks_take_little_more_memory_than_fits():
+    clf = MaxMarginClassifier(C=1.0)
+    _, of_fit = peak_of(clf.fit_blocks, Made())
+    check, of_check = peak_of(check_certificate, clf, Made())
+    assert check
+    assert of_check <= of_fit + 3e6
+    assert of_check <= 14e6
+    few = MaxMarginClassifier(C=1.0).fit_blocks(Few())
+    check, of_exact = peak_of(check_certificate, few, Few(), exact=True)
+    assert check
+    assert of_exact <= 30e6  # fractions take a hundred bytes a number
+
+
+class Few(Made):
+    def __iter__(self):
+        return ((X[:100], y[:100]) for X, y in super().__iter__())
 
 
 def test_rows_beyond_those_at_hand_cost_a_pass_and_nothing_else(rng, monkeypatch):

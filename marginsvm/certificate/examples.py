@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from math import lcm
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -13,6 +14,11 @@ from marginsvm._threads import cached_property
 from marginsvm._typing import Array
 from marginsvm.certificate.bounded import Numbers, Rationals
 from marginsvm.problem.examples import Examples
+from marginsvm.problem.matrix import Matrix
+
+T = TypeVar("T")
+
+FRACTIONS = 2**14  # entries of blocks that are fractions at a time: some MB
 
 
 class NoInnerProductsError(ValueError):
@@ -73,6 +79,57 @@ class ExactFeatures(Examples):
         return np.array(
             [numbers.length(x, p / (p - 1)) ** 2 for x in self.X - self.centre]
         )
+
+
+class ExactBlocks(Examples):
+    """Features of blocks as fractions, a few examples at a time.
+
+    Parameters
+    ----------
+    X : Matrix
+    exact : callable
+        ``exact(matrix)`` gives the :class:`ExactFeatures` of a matrix in memory.
+    centre : ndarray of shape (d,)
+        A point near the examples, in floats.
+    """
+
+    is_kernel = False
+    radius = 1
+
+    def __init__(
+        self, X: Matrix, exact: Callable[[Matrix], ExactFeatures], centre: Array
+    ) -> None:
+        self.X, self._exact, self.n = X, exact, len(X)
+        self.centre, self.d = Rationals().array(centre), len(centre)
+
+    def _each(self, work: Callable[..., T], *local: Array) -> list[T]:
+        def of_parts(X: Matrix, *some: Array) -> Iterator[T]:
+            for span in X.spans(FRACTIONS):
+                part = self._exact(X[span])
+                vars(part)["centre"] = self.centre
+                yield work(part, *(a[span] for a in some))
+
+        return [
+            one
+            for found in self.X.each(lambda *a: [*of_parts(*a)], *local)
+            for one in found
+        ]
+
+    def scores(self, w: Array) -> Array:
+        return np.concatenate(self._each(lambda X: X.scores(w)))
+
+    def combine(self, V: Array) -> Array:
+        return sum(self._each(lambda X, V: X.combine(V), V))
+
+    def inner(self, w: Array, u: Array) -> Any:
+        return (w * u).sum()
+
+    @cached_property
+    def squared_norms(self) -> Array:
+        return np.concatenate(self._each(lambda X: X.squared_norms))
+
+    def squared_dual_norms(self, p: float) -> Array:
+        return np.concatenate(self._each(lambda X: X.squared_dual_norms(p)))
 
 
 class KernelMatrix(Examples):

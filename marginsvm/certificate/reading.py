@@ -19,13 +19,14 @@ from marginsvm._rounding import LpNorm, exact_inner
 from marginsvm._typing import Array
 from marginsvm.certificate.bounded import Dual, Numbers, Primal, Rationals, dual, primal
 from marginsvm.certificate.exact import refuting_weights
-from marginsvm.certificate.examples import ExactFeatures, KernelMatrix
+from marginsvm.certificate.examples import ExactBlocks, ExactFeatures, KernelMatrix
 from marginsvm.problem.design import Design, mean_of
 from marginsvm.problem.examples import Examples, FloatExamples
 from marginsvm.problem.kernels import Gram, distinct, in_floats, kernel_on
-from marginsvm.problem.matrix import as_matrix
+from marginsvm.problem.matrix import Matrix, as_matrix, check_format
 from marginsvm.problem.programs import classification, one_class, regression
 from marginsvm.problem.quadratic_program import QuadraticProgram
+from marginsvm.problem.source import Source
 from marginsvm.problem.spec import ProblemSpec
 
 
@@ -91,27 +92,41 @@ class Data:
     ) -> Data:
         """From the arguments of fit; without y, X is blocks ``(X, y)`` or ``(X, y, weight)``."""
         if y is None and bounds is None and not is_outlier_detector(estimator):
-            blocks = [*X]
-            stack = sp.vstack if sp.issparse(blocks[0][0]) else np.concatenate
-            X, y = (
-                stack([b[0] for b in blocks]),
-                np.concatenate([np.asarray(b[1]) for b in blocks]),
-            )
-            parts = [b[2] if len(b) > 2 else np.ones(b[0].shape[0]) for b in blocks]
-            sample_weight = np.concatenate([np.asarray(part, float) for part in parts])
+            return cls._of_source(estimator, X)
+        check_format(X)
         X = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
         n = X.shape[0]
         like = X if X.dtype.kind in "fiub" and X.ndim > 1 else np.zeros((n, 1))
         weight = _check_sample_weight(sample_weight, like, dtype=np.float64)
         if y is not None and hasattr(estimator, "classes_"):
             y = column_or_1d(y, warn=True)
-            weight = weight * class_weights(
-                getattr(estimator, "class_weight", None), y, weight
-            )
+            weight = _with_class_weights(estimator, y, weight)
         kept = np.flatnonzero(weight > 0)
         given = getattr(estimator, "kernel", "linear") == "precomputed"
         X = (X[:, kept] if given else X) if len(kept) < n else X
         return cls(X[kept] if len(kept) < n else X, y, bounds, weight[kept], kept, n)
+
+    @classmethod
+    def _of_source(cls, estimator: Any, source: Any) -> Data:
+        """Blocks stay where they are; kernels need the examples in memory."""
+        examples, y, weight = Source(source).read()
+        if hasattr(estimator, "classes_"):
+            weight = _with_class_weights(estimator, y, weight)
+        kept = np.flatnonzero(weight > 0)
+        X: Any = examples(kept)
+        if not hasattr(estimator, "coef_"):
+            X = X[np.arange(len(X))].array
+        return cls(X, y, None, weight[kept], kept, len(y))
+
+    def examples(self, index: Array) -> Any:
+        """Some of the examples, as an array."""
+        some = self.X[index]
+        return some.array if isinstance(some, Matrix) else some
+
+
+def _with_class_weights(estimator: Any, y: Array, weight: Array) -> Array:
+    given = getattr(estimator, "class_weight", None)
+    return weight * class_weights(given, y, weight)
 
 
 @dataclass(frozen=True)
@@ -225,12 +240,11 @@ class Reading:
         if constant:
             self.w, self.b = np.hstack([coef, (self.b / constant)[:, None]]), 0 * self.b
         if numbers.exact:
-            X = numbers.array(in_floats(X))
-            if constant:
-                X = np.hstack([X, numbers.array(np.full((len(X), 1), self.constant))])
-            if self.spec.normalize:
-                X = np.array([x / (numbers.length(x) or 1) for x in X], dtype=object)
-            return ExactFeatures(X, centred=self.free)
+            given = as_matrix(in_floats(X))
+            if given.in_memory:
+                return self._exact(given)
+            centre = mean_of(given) if self.free else np.zeros(self.w.shape[1])
+            return ExactBlocks(given, self._exact, centre)
         matrix, constant = as_matrix(in_floats(X)), self.constant
         if self.spec.normalize:
             matrix, constant = matrix.divided(constant), 0.0
@@ -253,6 +267,15 @@ class Reading:
         if constant:
             self.w[:, -1] = self.intercept * (radius / constant)
         return design.in_units(radius)
+
+    def _exact(self, matrix: Matrix) -> ExactFeatures:
+        """Examples in memory as fractions."""
+        numbers, X = self.numbers, self.numbers.array(matrix.array)
+        if self.constant:
+            X = np.hstack([X, numbers.array(np.full((len(X), 1), self.constant))])
+        if self.spec.normalize:
+            X = np.array([x / (numbers.length(x) or 1) for x in X], dtype=object)
+        return ExactFeatures(X, centred=self.free)
 
     def _kernel(self) -> Examples:
         estimator, numbers, data = self.estimator, self.numbers, self.data
@@ -387,12 +410,14 @@ class Reading:
             )
         else:
             S = rows.of_scores(i * q.shape[1] + j)[:, : rows.n_intercepts]
-        X = self.data.X[i]
+        X = self.data.examples(i)
         if self.examples.is_kernel:
             X = X if self.given else distinct(X)
         elif self.spec.normalize:
             few, at = np.unique(i, return_inverse=True)
-            norms = np.hypot(as_matrix(self.data.X[few]).norms(), self.constant)[at]
+            norms = np.hypot(as_matrix(self.data.examples(few)).norms(), self.constant)[
+                at
+            ]
             weights = weights / np.where(norms > 0, norms, 1.0)
         signs = None if self.signs is None else self.signs[: X.shape[1]]
         found = refuting_weights(

@@ -482,7 +482,8 @@ class Blocks(Matrix):
         other._whole = False
         return other
 
-    def _blocks(self) -> Iterator[tuple[slice, Any]]:
+    def blocks(self) -> Iterator[tuple[slice, Any]]:
+        """Places and examples of all blocks, by a pass."""
         start = 0
         for array in ahead(self._read(self._whole)):
             X = as_matrix(array)
@@ -495,7 +496,7 @@ class Blocks(Matrix):
         self, work: Callable[..., T], *local: Any, join: Join[T] = list
     ) -> list[T]:
         found: list[T] = []
-        for place, X in self._blocks():
+        for place, X in self.blocks():
             found += join(
                 X.each(work, *(a if a is None else a[place] for a in local), join=join)
             )
@@ -519,7 +520,7 @@ class Blocks(Matrix):
     def _fetched(self, index: Array) -> Any:
         """Some examples, by their sorted indices, by a pass."""
         parts: list[Any] = []
-        for place, X in self._blocks() if len(index) else ():
+        for place, X in self.blocks() if len(index) else ():
             here = index[slice(*np.searchsorted(index, [place.start, place.stop]))]
             if len(here):
                 parts.append(X[here - place.start])

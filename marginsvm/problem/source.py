@@ -108,6 +108,18 @@ class Source:
                 refuse(blocks, error)
             yield found
 
+    def read(self) -> tuple[Callable[[Array], Blocks], Array, Array]:
+        """Examples, a function of the indices that are kept; labels and weights. A pass."""
+        found = [*self.first(_read_block)]
+        digests, y, weight, sparse = zip(*found, strict=True)
+        widths = {digest.shape[1] for digest in digests}
+        if len(widths) > 1:
+            raise ValueError(f"blocks differ in their number of features: {widths}")
+        dtype = np.result_type(*(digest.dtype for digest in digests))
+        layout = Layout([*digests], widths.pop(), dtype, any(sparse))
+        matrix = partial(self.again, layout)
+        return matrix, np.concatenate(y), np.concatenate(weight)
+
     def again(self, layout: Layout, kept: Array) -> Blocks:
         """The examples with these indices, as blocks that each pass reads again."""
         shape = len(kept), layout.width
@@ -159,6 +171,13 @@ class Source:
             f"the source changed between two passes: block {number} of pass {self.passes} is not "
             f"that of the first pass: {error}. Every iteration must give the same blocks"
         )
+
+
+def _read_block(number: int, block: Any) -> tuple[Digest, Array, Array, bool]:
+    """Digest, labels and weights of a block, and whether it is sparse."""
+    X, (_, y, weight) = examples_of(block), unpacked(block)
+    m = np.ones(len_of(X)) if weight is None else np.asarray(weight, FLOAT64)
+    return Digest.of(X), np.asarray(y), np.broadcast_to(m, len_of(X)), sp.issparse(X)
 
 
 def refuse(blocks: Iterator[Any], error: Exception) -> NoReturn:
