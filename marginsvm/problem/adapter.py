@@ -25,7 +25,7 @@ from marginsvm.problem.matrix import (
     as_matrix,
     support_of,
 )
-from marginsvm.problem.programs import classification, regression
+from marginsvm.problem.programs import classification, cost_of_slack, regression
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.responses import (
     Response,
@@ -199,7 +199,7 @@ class KernelMatrixAdapter(ABC):
         self, examples: FloatExamples, squared: Array, C: float, unit: float
     ) -> None:
         """Set the units by the longest row, counting sample weights above 1 as 1."""
-        weights = np.ones(1) if self.rows.weights is None else self.rows.weights
+        weights = self._weights
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             longest = float((squared + 0.5 / (C * np.minimum(weights, 1.0))).max())
         short = longest < LARGEST_NORM**-2
@@ -226,12 +226,17 @@ class KernelMatrixAdapter(ABC):
         self.radius, self._squared = radius, squared
         self.examples = examples.in_units(radius)
 
+    @property
+    def _weights(self) -> Array:
+        """Sample weights; a single one, if all are equal."""
+        return np.ones(1) if self.rows.weights is None else self.rows.weights
+
     def _soften(self, C: float) -> None:
         """Set C and the ridge; the radius stays."""
         self.C, self.costs, self.ridge = C, C, None
         if np.isfinite(C):
-            weights = np.ones(1) if self.rows.weights is None else self.rows.weights
-            ridge = 0.5 * self.rows.square / C / self.radius / (weights * self.radius)
+            cost = cost_of_slack(C, self._weights, self.radius)
+            ridge = self.rows.square / (2.0 * cost)
             self.ridge = np.broadcast_to(self.rows.per_example(ridge), self.rows.shape)
 
     @property
@@ -445,19 +450,17 @@ class KernelMatrixAdapter(ABC):
         if self.ridge is None:
             return self
         with np.errstate(over="ignore", divide="ignore"):
-            largest = float((0.5 * self.rows.square / (self.ridge * units)).max())
+            costs = self.C / units
+            cost = cost_of_slack(np.max(costs), self._weights, self.radius)
+        largest = float(cost.max())
         if not largest <= LARGEST_COST:
             raise ValueError(
                 f"C and sample weights times squared norms come to {largest:.3g}, and loss="
                 f"'hinge' computes with {LARGEST_COST:g} at most: scale X, or choose a smaller C"
             )
         other = self._copied()
-        other.ridge, other.loss, other.nu, other.costs = (
-            None,
-            "hinge",
-            nu,
-            self.C / units,
-        )
+        other.ridge, other.loss = None, "hinge"
+        other.nu, other.costs = nu, costs
         return other
 
     def flaw(self) -> str:

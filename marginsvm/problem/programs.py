@@ -6,6 +6,7 @@ Their table stands in :mod:`~marginsvm.problem.quadratic_program`.
 from __future__ import annotations
 
 from math import isfinite
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,11 @@ from marginsvm.problem.row_maps import (
     RowMap,
     SignedExamples,
 )
+
+
+def cost_of_slack(C: Any, weight: Any, radius: Any) -> Any:
+    """Cost of slack of examples with sample weights, in units of the radius."""
+    return C * weight * radius * radius
 
 
 def classification(
@@ -61,20 +67,23 @@ def classification(
     soft = isfinite(C)
     game = nu is not None or not soft
     ridge, upper, cap = zero, free, None
+    rows: RowMap = SignedExamples(zero + np.where(codes == 1, 1, -1))
+    if several:
+        rows = ClassPairs(codes, k)
     if nu is not None:
         size = nu * m.sum()
         if intercept:  # no class has more than half of the sum of alpha
             size = min([size, *(2 * m[codes != c].sum() for c in range(k))])
         upper = m / size
     elif soft:
-        c = C * m * examples.radius * examples.radius
-        ridge, upper = (
-            (zero, c) if loss == "hinge" else (1 / (c if several else 2 * c), free)
-        )
+        cost = cost_of_slack(C, m, examples.radius)
+        if loss == "hinge":
+            upper = cost
+        else:
+            ridge = rows.square / (2 * cost)
     target = zero if game else zero + 1
-    rows: RowMap = SignedExamples(zero + np.where(codes == 1, 1, -1))
     if several:
-        rows, cap = ClassPairs(codes, k), None if upper is free else upper
+        cap = None if upper is free else upper
         upper = rows.fill(np.full((n, k), np.inf), 0.0)
         target, ridge = target[:, None], ridge[:, None]
     return QuadraticProgram(
@@ -143,18 +152,18 @@ def regression(
     output, k = (found[0], low.shape[1]) if found else (0 * example, 1)
     m_rows = m[example]
     zero, free, soft = 0 * m_rows, np.full(len(example), np.inf), isfinite(C)
-    c = C * m_rows * examples.radius * examples.radius if soft else free
+    cost = cost_of_slack(C, m_rows, examples.radius) if soft else free
     squared = loss.startswith("squared")
     sign = zero + np.repeat([1, -1], [len(below[0]), len(above[0])])
     return QuadraticProgram(
         examples,
         IntervalEnds(sign, example, output, examples.n, k),
         target=np.concatenate([low[below], -high[above]]),
-        ridge=1 / (2 * c) if soft and squared else zero,
-        upper=c if soft and not squared else free,
+        ridge=1 / (2 * cost) if soft and squared else zero,
+        upper=cost if soft and not squared else free,
         intercept=intercept,
         level=0 if nu is None else 1,
-        total=0 if nu is None else C * nu * m.sum() * examples.radius * examples.radius,
+        total=0 if nu is None else cost_of_slack(C * nu, m.sum(), examples.radius),
         signs=signs,
         p=p,
         by_margins=False,
