@@ -51,10 +51,10 @@ def test_both_players_are_the_papers(exponent, rng):
         moves.append(softmax(-A @ output * (exponent - 1.0) / 2.0))
         played = played + t * A.T @ moves[-1]
         np.testing.assert_allclose(
-            theta(state.W.image, q), output, rtol=1e-9, atol=1e-12
+            theta(state.W.image, q), output, rtol=1e-12, atol=1e-12
         )
         np.testing.assert_allclose(state.last.coef, moves[-1], rtol=1e-8)
-        np.testing.assert_allclose(state.total.image, played, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(state.total.image, played, rtol=1e-12, atol=1e-12)
         np.testing.assert_allclose(state.W.coef.sum(), t * (t + 1) / 2)
 
 

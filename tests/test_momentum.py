@@ -58,8 +58,8 @@ def test_rounds_are_the_papers_recursions(params, beta, rng):
         g = beta(t) * (g + p)
         w = w + params.get("step", 1.0) * (g + p)
         w = 1.2 ** (t // 5) / np.linalg.norm(w) * w if "norm" in params else w
-        np.testing.assert_allclose(state.w.image, w, rtol=1e-9)
-        np.testing.assert_allclose(state.g.image, g, rtol=1e-9)
+        np.testing.assert_allclose(state.w.image, w, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(state.g.image, g, rtol=1e-12, atol=1e-12)
 
 
 SCHEDULES = {
