@@ -414,7 +414,7 @@ def test_the_learner_is_algorithm_1s(rng):
         output = output + w
         p = softmax(np.log(p) - A @ w / r**2)
         before, x = x, A.T @ p
-        np.testing.assert_allclose(state.W.image, output, rtol=1e-12)
+        np.testing.assert_allclose(state.W.image, output, rtol=1e-12, atol=1e-12)
         np.testing.assert_allclose(state.last.coef, p, rtol=1e-8)
         np.testing.assert_allclose(state.W.mass, state.t * (state.t + 1) / 2)
 

@@ -164,7 +164,7 @@ class Searched(Response):
 
     def near(self, start: Array) -> Self:
         """The same response, searched for from ``start`` on."""
-        return replace(self, start=start)
+        return type(self)(start=start)
 
     @property
     def guess(self) -> Array | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -139,5 +139,5 @@ def from_the_start(response: AnyResponse, w: Predictor) -> AnyResponse:
 def responded(vector: Vector, weights: Weights) -> BestResponse:
     """The best response, whose vector keeps the start for the next one."""
     if weights.start is not None:
-        vector = replace(vector, start=weights.start)
+        vector = Vector(vector.image, vector.coef, weights.start)
     return BestResponse(vector, weights)
