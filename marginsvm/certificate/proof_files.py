@@ -116,7 +116,7 @@ def save_proof(
         estimator, Data.of(estimator, X, y, sample_weight, None), Floats(0.0)
     )
     proof = {"format": FORMAT, "of": of, **_problem(found, of)}
-    proof["sha256"] = verify_alone.table_of(proof, lines)[1]
+    proof["sha256"] = verify_alone.table_of(proof["classes"], lines)[1]
     integers = _integers(found)
     q, kept = integers or _weights(found), found.data.kept.tolist()
     proof["weights"] = [[kept[i], j, str(x)] for (i, j), x in sorted(q.items()) if x]
@@ -124,7 +124,7 @@ def save_proof(
         proof["claims"] = claims
         wrong = verify_alone.check(proof, lines)
         if not wrong:
-            Path(path).write_text(json.dumps(proof))
+            Path(path).write_text(json.dumps(proof), encoding="utf-8")
             return proof
     given = found.spec.kernel == "precomputed"
     hint = (
@@ -156,8 +156,9 @@ def verify(proof: dict[str, Any], X: Any, y: Any = None) -> list[str]:
 
     Raises
     ------
-    ValueError, KeyError, TypeError or IndexError
-        If the file cannot be understood, or is a proof of other data.
+    ValueError
+        If the file cannot be understood, or is a proof of other data; it says what was expected,
+        and what was found.
     """
     X = np.asarray(X.toarray() if sp.issparse(X) else X, float)
     wrong: list[str] = verify_alone.check(proof, lines_of(proof["of"], X, y))
