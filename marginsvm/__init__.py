@@ -38,7 +38,7 @@ from marginsvm.schedules import (
     theory_draws,
 )
 from marginsvm.separation import Separability, check_separability
-from marginsvm.separation.proof import check_separability_proof
+from marginsvm.separation.check import check_separability_proof
 
 __all__ = [
     "AcceleratedPerceptron",

@@ -91,7 +91,7 @@ ELSEWHERE = {
     "extend": ["Candidate", "Response", "Weights"],
     "kernels": ["two_layer_relu_ntk", "TwoLayerReluNTK"],
     "many": ["ManyFits", "ManyScores"],
-    "separation.proof": ["SeparabilityCheck"],
+    "separation.check": ["SeparabilityCheck"],
     "sources": ["ArrayBlocks", "ParquetBlocks", "SvmlightBlocks"],
     "testing": ["check_algorithm"],
 } | ({"dask": ["DaskBlocks", "DaskMargin"]} if find_spec("distributed") else {})

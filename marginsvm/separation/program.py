@@ -44,11 +44,12 @@ from scipy.sparse.linalg import lsmr
 from marginsvm._rounding import UNIT, rounding_of
 from marginsvm._typing import Array
 from marginsvm.certificate import exact
-from marginsvm.separation.families import Design, dense
+from marginsvm.separation.families import EXACT, Design, dense
 
 Parts = tuple[Array, Array]  # numbers in double-double arithmetic: high and low parts
 TINY = 1e-9  # of unit vectors: 0 up to rounding
 CLEAR = 1e-6  # least dual variable of the squared hinge for unit rows at which a row overlaps
+CLOSE = 1e-11  # residual of a column, relative to its length, at which R leaves it out
 # Largest dense matrices of sparse rows: entries (128 MB), and multiplications of their QR.
 DENSE, MULTIPLICATIONS = 2**24, 1e10
 FEW, A_COLUMN, ROUNDS = (
@@ -76,9 +77,8 @@ class Split:
     weights : ndarray of shape (len(at),)
         Dual variables q with ``A'q = 0``, positive on rows that span the overlapping ones; of any
         sign for equalities.
-    kept, loose, close : ndarray of int
-        Columns independent of those before them; columns dependent up to rounding; and those of the
-        first that R would leave out.
+    kept, loose : ndarray of int
+        Columns independent of those before them; and columns dependent up to rounding.
     face : ndarray of shape (n_columns, k)
         Directions that are 0 on all overlapping rows: a basis, if it is ``spanned``.
     round : ndarray or csr_array of shape (n_columns, n_kept)
@@ -93,7 +93,6 @@ class Split:
     weights: Array
     kept: Array
     loose: Array
-    close: Array
     face: Array
     round: Any
     sums: Array
@@ -104,7 +103,7 @@ class Split:
         """No row is separated, and no column identified."""
         none, empty = np.zeros(0, int), np.zeros((d, 0))
         zeros, w = np.zeros(n, bool), (np.zeros(d), np.zeros(d))
-        return cls(none, zeros, w, np.zeros(0), none, none, none, empty, empty, empty)
+        return cls(none, zeros, w, np.zeros(0), none, none, empty, empty, empty)
 
 
 def split(design: Design, everything: bool = False) -> Split:
@@ -175,10 +174,10 @@ def _split(design: Design, at: Array, A: Any, q: Array) -> Split:
     S, separated, sums = A * (1.0 / unit), np.zeros(n, bool), np.zeros((d, 1))
     if sp.issparse(A):
         kept, T, sums[:, 0] = _columns_of_sparse(sp.csr_array(S))
-        loose = close = kept[:0]
+        loose = kept[:0]
         Z = sp.csr_array(S @ T)
     else:
-        kept, loose, close = _independent_columns(design, at, S)
+        kept, loose = _independent_columns(design, at, S)
         side = np.exp2(np.frexp(np.abs(S).max(axis=1, initial=0.0))[1])[:, None]
         Z, C = coordinates((S / side)[:, kept])
         Z, T, out = Z * side, np.zeros((d, len(kept))), np.setdiff1d(np.arange(d), kept)
@@ -206,7 +205,6 @@ def _split(design: Design, at: Array, A: Any, q: Array) -> Split:
         q / lengths,
         kept,
         loose,
-        close,
         face,
         T,
         sums,
@@ -267,16 +265,13 @@ def first_independent(R: Array) -> tuple[Array, Array]:
     return np.array(kept, dtype=int), left
 
 
-def _independent_columns(
-    design: Design, at: Array, S: Array
-) -> tuple[Array, Array, Array]:
-    """Columns of scaled rows that are independent of those before them: kept, loose, close.
+def _independent_columns(design: Design, at: Array, S: Array) -> tuple[Array, Array]:
+    """Columns of scaled rows that are independent of those before them: kept, loose.
 
     Few columns are decided in integers. Rounded columns that are dependent up to their rounding are
-    left out as well, as ``loose``. ``close`` columns are kept, but R would leave them out: their
-    residual is below 1e-11 of their length.
+    left out as well, as ``loose``.
     """
-    R = np.asarray(np.linalg.qr(S, mode="r")) if len(S) > S.shape[1] else S
+    R = _triangle(S)
     kept, left = first_independent(R)
     columns, near = kept, left < np.inf
     rounded, loose = design.rounded, list[int]()
@@ -296,7 +291,31 @@ def _independent_columns(
             rest = np.linalg.norm(R[:, j] - R[:, before] @ factors)
             loose += [j] * bool((some.any() or rounded[j]) and rest <= most)
     columns = np.setdiff1d(columns, loose)
-    return columns, np.array(loose, dtype=int), columns[left[columns] <= 1e-11]
+    return columns, np.array(loose, dtype=int)
+
+
+def _triangle(S: Array) -> Array:
+    """Fewer rows with the same products of columns."""
+    return np.asarray(np.linalg.qr(S, mode="r")) if len(S) > S.shape[1] else S
+
+
+def nearly_collinear(design: Design, kept: Array) -> Array:
+    """Columns that R would leave out: with a residual below 1e-11 of their length.
+
+    A residual in some rows is at most that in all of them, and is on the diagonal of a triangle.
+    All rows are looked at (for large designs, as many as are written out) only if some of them do
+    not rule it out. Many sparse columns are not looked at.
+    """
+    (n, _), k, rng = design.shape, len(kept), np.random.default_rng(0)
+    for size in (2 * k + 50, max(EXACT // max(k, 1), 2 * k)):
+        at = rng.choice(n, size, replace=False) if size < n else np.arange(n)
+        A = design.rows(at)
+        if sp.issparse(A) and not may_be_dense(*A.shape):
+            return kept[:0]
+        R = _triangle(dense(A)[:, kept] / design.reach[kept])
+        if len(at) >= k and (np.abs(R.diagonal()) > 1e3 * CLOSE * np.sqrt(n)).all():
+            return kept[:0]
+    return kept[first_independent(R)[1] <= CLOSE]
 
 
 def coordinates(S: Array) -> tuple[Array, Array]:

@@ -1,15 +1,15 @@
-"""Proofs of a split, in floats with error bounds or in integers; signs; the check of a report.
+"""Proofs of a split, in floats with error bounds or in integers; signs.
 
 A direction that is positive on the separated rows and 0 on all others proves that they are
 separated. Dual variables q with ``A'q = 0``, positive on rows that span the others, prove that
 these overlap (Albert and Anderson). Coefficients that are not 0 on the face, the directions that
 are 0 on all overlapping rows, are infinite. ``prove`` does not depend on the solver, so reports are
-checked by it, from the data alone.
+checked by it, from the data alone (``check``).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -18,7 +18,6 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from marginsvm._rounding import UNIT
-from marginsvm._threads import single_threaded_blas
 from marginsvm._typing import Array
 from marginsvm.certificate import exact
 from marginsvm.separation import families, program
@@ -158,13 +157,20 @@ def answer(design: Design) -> Answer:
 
 
 def _decided(design: Design, found: Split, face: Face | None, reason: str) -> Answer:
-    if not found.separated.all():
+    return Answer(found, face, reason, is_separable(design, found, face, reason))
+
+
+def is_separable(
+    design: Design, found: Split, face: Face | None, reason: str
+) -> bool | None:
+    """Whether all rows are separated; None: not known, by the proofs that there are."""
+    if not found.separated.any() or not found.separated.all():
         known = design.equality.any() or (face is not None and not reason)
-        return Answer(found, face, reason, False if known else None)
+        return False if known else None
     known = face is not None or not len(
         not_positive(design, found.separated, found.direction)[0]
     )
-    return Answer(found, face, reason, True if known else None)
+    return True if known else None
 
 
 def prove(design: Design, found: Split) -> tuple[str, Face | None]:
@@ -575,179 +581,3 @@ class Cone:
             ):
                 return True
         return self.face is None
-
-
-# ---- the check of a report
-
-
-@dataclass(frozen=True)
-class SeparabilityCheck:
-    """Result of :func:`~marginsvm.check_separability_proof`; true if the report holds.
-
-    Attributes
-    ----------
-    valid : bool
-    reason : str
-        The error or the unproved part, or an empty string.
-    exact : bool
-        Whether nothing was rounded.
-
-    Examples
-    --------
-    >>> from dataclasses import replace
-    >>> from marginsvm import check_separability, check_separability_proof
-    >>> X, y = [[0.0], [1.0], [1.0], [2.0]], [0, 0, 1, 1]
-    >>> false = replace(check_separability(X, y), kind="overlap")
-    >>> check_separability_proof(false, X, y).reason
-    "the kind of these rows is 'quasi-complete', not 'overlap'"
-    """
-
-    valid: bool
-    reason: str
-    exact: bool
-
-    def __bool__(self) -> bool:
-        return self.valid
-
-
-@single_threaded_blas()
-def check_separability_proof(
-    report: Any, X: Any, y: Any, sample_weight: Any = None, *, exact: bool = False
-) -> SeparabilityCheck:
-    """Check the report of :func:`marginsvm.check_separability` from the data alone.
-
-    The report holds if three conditions do. Its ``direction`` is positive on the separated rows,
-    and 0 on all others: this proves separation. Its ``overlap_weights`` q satisfy ``A^T q = 0``,
-    and are positive on rows that span all others: this proves overlap. The infinite coefficients
-    are those that are not 0 in all directions that are 0 on the overlapping rows.
-
-    Parameters
-    ----------
-    report : Separability
-        As :func:`marginsvm.check_separability` returned it.
-    X : array-like or sparse matrix of shape (n_samples, n_features)
-        As given to :func:`marginsvm.check_separability`.
-    y : array-like of shape (n_samples,) or (n_samples, 2)
-        As given there.
-    sample_weight : array-like of shape (n_samples,), default=None
-        As given there.
-    exact : bool, default=False
-        Accept no rounding: prove that a direction and q near those of the report satisfy all of
-        this exactly, for the numbers of X as printed; also prove the signs of infinite
-        coefficients, and that columns called not identified are combinations of those before them.
-
-    Returns
-    -------
-    SeparabilityCheck
-        True if the report holds, else with a reason.
-
-    Raises
-    ------
-    ValueError
-        If the report is undecided.
-
-    Notes
-    -----
-    Without ``exact``, where a proof would take too long, sums of up to 1e-9 relative to their terms
-    count as 0, and rows may be combinations of others up to 1e-7.
-
-    References
-    ----------
-    A. Albert, J. A. Anderson. On the existence of maximum likelihood estimates in logistic
-    regression models. Biometrika, 1984. Theorems 1 to 3.
-
-    Examples
-    --------
-    >>> from marginsvm import check_separability, check_separability_proof
-    >>> X, y = [[0.0], [1.0], [1.0], [2.0]], [0, 0, 1, 1]
-    >>> report = check_separability(X, y)
-    >>> report.kind, report.separated.tolist()
-    ('quasi-complete', [True, False, False, True])
-    >>> bool(check_separability_proof(report, X, y, exact=True))
-    True
-    """
-    if report.kind == families.UNDECIDED:
-        raise ValueError(
-            "the report is undecided, and claims nothing that could be checked here"
-        )
-    kind = families.FAMILIES[report.family]
-    given = {**report.given, "y": y, "sample_weight": sample_weight}
-    data = families.data_of(kind, X, given)
-    design, status = kind.rows(data), [c.status for c in report.coefficients]
-    separated, w = report.pairs, np.zeros(design.shape[1])
-    if report.direction is not None:
-        coef, intercept = report.direction
-        w = kind.flat(coef, intercept, design.data.intercept) / design.unit
-    truth, flaw = families.kind_of(separated), ""
-    if len(separated) != design.shape[0] or len(status) != design.shape[1]:
-        flaw = "other pairs are compared, or other coefficients are named"
-    elif report.constant != data.constant:
-        flaw = f"the column that is the intercept is {data.constant}, not {report.constant}"
-    elif truth != report.kind:
-        flaw = f"the kind of these rows is {truth!r}, not {report.kind!r}"
-    elif (kind.table(design, separated) != report.separated_rows).any():
-        flaw = "other rows are separated"
-    elif isinstance(kind, families.Pairs):
-        flaw, exact = _flaw_of_pairs(design, separated, w, status), True
-    else:
-        flaw, exact = _flaw_of_rows(report, design, separated, w, status, exact)
-    return SeparabilityCheck(not flaw, flaw, exact)
-
-
-def _flaw_of_pairs(
-    design: Design, separated: Array, w: Array, status: list[str]
-) -> str:
-    truth, rise = of_graph(design), design.margins(w[:, None])[:, 0]
-    if not np.array_equal(separated, truth.found.separated):
-        return "other comparisons are separated"
-    if not np.array_equal(separated, rise > 0) or (rise < 0).any():
-        return "the direction does not separate exactly these comparisons"
-    return (
-        ""
-        if truth.signs == (status, [])
-        else "the status of a coefficient is another one"
-    )
-
-
-def _flaw_of_rows(
-    report: Any,
-    design: Design,
-    separated: Array,
-    w: Array,
-    status: list[str],
-    exact: bool,
-) -> tuple[str, bool]:
-    """An error of the report's direction, q or statuses; and whether all is without rounding.
-
-    Of many rows, those with q > 0 and a sample are looked at.
-    """
-    (n, d), known = design.shape, np.array(status) != UNIDENTIFIED
-    some, q, none = np.ones(n, bool), np.zeros(n), np.zeros((d, 0))
-    if n * d > EXACT / 2:
-        order, size = (
-            np.random.default_rng(0).permutation(n),
-            program.A_COLUMN * d + program.FEW,
-        )
-        some = (order < size) | (separated & (np.cumsum(separated) <= size))
-    if report.overlap_weights is not None:
-        q = dense(report.overlap_weights[design.example, design.column]).ravel()
-    at, kept, no = (
-        np.flatnonzero(some | (q != 0)),
-        np.flatnonzero(known),
-        np.zeros(0, int),
-    )
-    found = Split(
-        at, separated, (w, report.tail), q[at], kept, no, no, none, none, none
-    )
-    if separated.any():
-        found.face = face_in_floats(design, found)
-    doubt, face = prove(design, found)
-    moved = (found.face if face is None else face.floats(face.vectors)).any(axis=1)
-    flaw = doubt if exact else "" if face is not None else flaw_in_floats(design, found)
-    if exact and not flaw and statuses(design, found, face) != (status, []):
-        flaw = "the sign of a coefficient is another one, or not proved"
-    if not flaw and (moved != (known & (np.array(status) != families.FINITE))).any():
-        flaw = (
-            "coefficients are called infinite that are finite, or the other way round"
-        )
-    return flaw, exact or (face is not None and not doubt)

@@ -24,7 +24,7 @@ from marginsvm.separation.families import (
     Family,
 )
 from marginsvm.separation.fitted_models import arguments_of
-from marginsvm.separation.program import identified
+from marginsvm.separation.program import identified, nearly_collinear
 from marginsvm.separation.proof import answer, in_floats, of_graph, statuses
 
 _WIDTH = 96  # characters of a line
@@ -471,6 +471,7 @@ def _of_rows(kind: Family, data: Data) -> dict[str, Any]:
         None if known.separable or known.signs else sp.csr_array(weights, shape=shape)
     )
     shown = separated.any() and not known.undecided
+    close = found.kept[:0] if known.signs else nearly_collinear(design, found.kept)
     return {
         "kind": UNDECIDED if known.undecided else families.kind_of(separated),
         "exact": bool(known.signs) or (face is not None and not known.reason),
@@ -481,6 +482,6 @@ def _of_rows(kind: Family, data: Data) -> dict[str, Any]:
         "coefficients": lambda: coefficients()[0],
         "overlap_weights": proof,
         "reason": lambda: coefficients()[1],
-        "nearly_collinear": tuple(design.names[j] for j in found.close.tolist()),
+        "nearly_collinear": tuple(design.names[j] for j in close.tolist()),
         "pairs": separated,
     }
