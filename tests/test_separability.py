@@ -32,6 +32,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_iris
 
 from marginsvm import (
+    AcceleratedPerceptron,
     MaxMarginClassifier,
     MomentumMarginClassifier,
     PerceptronVonNeumann,
@@ -40,7 +41,7 @@ from marginsvm import (
     check_separability_proof,
 )
 from marginsvm.certificate.exact import refuting_weights
-from marginsvm.separation import program
+from marginsvm.separation import families, program, proof
 from marginsvm.separation import report as reports
 from marginsvm.separation.families import as_printed
 from marginsvm.separation.program import multiplied
@@ -171,6 +172,22 @@ def test_weights_that_span_the_space_are_proved_in_floats(n_features, rng):
     assert refuting_weights(X, S, q, intercept=True) is not None
     S[0] *= -1.0
     assert refuting_weights(X, S, q, intercept=True) is None
+
+
+@pytest.mark.parametrize("cls", [MomentumMarginClassifier, AcceleratedPerceptron])
+def test_a_false_of_examples_on_a_line_is_proved_by_what_is_published(cls):
+    """But for rounding they are on one: last digits of weights decide what is proved nearby."""
+    found = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X, y = (
+            np.outer(rng.standard_normal(8), rng.standard_normal(3)),
+            np.arange(8) % 2,
+        )
+        clf = fit(make(cls, max_iter=31), X, y)
+        found += clf.separable_ is False
+        assert check_certificate(clf, X, y), seed
+    assert found
 
 
 def test_a_false_that_is_not_proved_is_refuted():
@@ -585,3 +602,49 @@ def test_copies_of_a_report_have_all_of_it(copied, separated):
     assert repr(copy) == repr(report)
     assert check_separability_proof(copy, X, y, exact=True)
     np.testing.assert_array_equal(copy.remainder(X).rows, report.remainder(X).rows)
+
+
+@pytest.mark.parametrize(
+    ("unit", "small", "known"),
+    [
+        (2.0**-20, 1e-6, None),
+        (2.0**-20, 2e-5, None),
+        (2.0**-20, 1e-4, True),
+        (0.0, 1e-15, None),  # printed numbers are not the floats
+        (0.0, 1e-14, None),
+        (0.0, 1e-13, True),
+    ],
+)
+def test_signs_by_floats_allow_for_all_sums(unit, small, known, monkeypatch):
+    """In floats of 20 bits, products of 17 additions prove no smaller ones."""
+    for module in (families, proof):
+        monkeypatch.setattr(module, "EXACT", 0)  # no sum is in integers
+    monkeypatch.setattr(proof, "UNIT", unit)
+    X, y = np.array([[-1.0], [-small], [small], [1.0]]), [0, 0, 1, 1]
+    assert check_separability(X, y, fit_intercept=False).separable is known
+
+
+@pytest.mark.parametrize("row", [(0.1, 0.7), (0.1, 2.1)])
+def test_an_overlap_of_floats_alone_is_refused(row, monkeypatch):
+    """Printed, two rows are opposite; as floats they are not quite, and overlap with a third.
+
+    Errors of the numbers do not count so in ``is_regular``: columns that float64 calls independent
+    have pivots of 1e-11 of the largest one, beside which errors of 2^-49 are nothing.
+    """
+    X = np.array([row, [float(f"{7 * x:.6g}") for x in row], [0.0, 1.0]])
+    (a, b), (c, d), _ = (map(Fraction, row) for row in X)
+    least = d - b * c / a  # of the weight of the third row
+    X[2, 1] = np.sign(float(least))
+    y, rounded = [1, 0, 1], float(abs(least))
+    assert 0 < rounded < 1e-14
+    near = X * [[1.0, 1.0], [1.0, 1.0 + 1e-3 * X[2, 1]], [1.0, 1.0]]
+    report = check_separability(near, y, fit_intercept=False)
+    assert check_separability_proof(report, near, y, exact=True)
+    assert (report.kind, report.overlap_weights.nnz) == ("overlap", 3)
+    weights = report.overlap_weights.copy()
+    weights.data[:] = float(c / a), 1.0, rounded
+    forged = replace(report, overlap_weights=weights)
+    assert not check_separability_proof(forged, X, y, exact=True)
+    for module in (families, proof):
+        monkeypatch.setattr(module, "EXACT", 0)  # no sum is in integers
+    assert not check_separability_proof(forged, X, y, exact=True)

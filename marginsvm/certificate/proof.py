@@ -277,15 +277,20 @@ def published_weights(qp: QuadraticProgram, alpha: Array, total: float = 1.0) ->
 # Proofs of overlap and of infeasibility.
 
 
-def refuted(qp: QuadraticProgram, alpha: Array, passes: float = inf) -> Array | None:
+def refuted(
+    qp: QuadraticProgram, alpha: Array, passes: float = inf, total: float = 1.0
+) -> Array | None:
     """An alpha nearby, or on few rows, that proves that no predictor separates or fits.
 
-    The proof is for the given examples, without slack. None: nothing is proved, or it would take
-    longer than so many passes over all rows (and than a few milliseconds).
+    The proof is for the given examples, without slack, and begins at alpha as it is published, with
+    this total: of examples that nearly depend on each other, last digits decide whether it is
+    found. None: nothing is proved, or it would take longer than so many passes over all rows (and
+    than a few milliseconds).
     """
     width = qp.examples.width * qp.k
     most = max(FREE, passes * qp.examples.n * width)
-    for q in _candidates(qp, alpha, most):
+    for candidate in _candidates(qp, alpha, most):
+        q = published_weights(qp, candidate, total)
         r, S, gains = rows_with_weight(qp, q)
         i, weights = qp.rows.example_of(r), q.flat[r]
         if not 0 < len(i) * (qp.examples.d or 1) <= MOST_NUMBERS:
@@ -552,9 +557,7 @@ def prove_overlap(proof: Proof, passes: float = inf) -> Proof:
     qp = proof.qp
     small = WORTH_A_PROOF if qp.hard else vanishing(qp.examples)
     hopeful = qp.game and proof.margin <= 0.0 and proof.margin_bound <= small
-    if hopeful and (alpha := refuted(qp, proof.alpha, passes)) is not None:
-        return replace(with_weights(qp, proof.predictor, alpha), refuted=True)
-    return proof
+    return _refuted(proof, passes) if hopeful else proof
 
 
 def vanishing(examples: FloatExamples) -> float:
@@ -576,7 +579,7 @@ def prove_intervals(
     )
     confirmed = Confirmed(model, found, scales_of(rows, programs))
     if programs[0].hard and confirmed.error(rows.farthest) > UNFIT:
-        tried = tuple(_refuted(proof, 1.0 / k) for proof in found)
+        tried = tuple(_refuted(proof, total=1.0 / k) for proof in found)
         confirmed = replace(confirmed, proofs=tried)
     return confirmed
 
@@ -606,8 +609,8 @@ def of_outputs(
         yield qp, w, b, alpha, width, origin[some]
 
 
-def _refuted(proof: Proof, total: float) -> Proof:
-    alpha = refuted(proof.qp, proof.alpha)
+def _refuted(proof: Proof, passes: float = inf, total: float = 1.0) -> Proof:
+    alpha = refuted(proof.qp, proof.alpha, passes, total)
     if alpha is None:
         return proof
-    return replace(with_weights(proof.qp, proof.predictor, alpha, total), refuted=True)
+    return replace(proof, alpha=alpha, dual=dual(proof.qp, alpha, FLOATS), refuted=True)
