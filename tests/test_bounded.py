@@ -35,7 +35,13 @@ from marginsvm.certificate.bounded import (
     primal,
 )
 from marginsvm.certificate.examples import ExactFeatures, KernelMatrix
-from marginsvm.certificate.proof import of_few_columns, prove, refuted
+from marginsvm.certificate.proof import (
+    of_few_columns,
+    prove,
+    published,
+    published_weights,
+    refuted,
+)
 from marginsvm.problem.design import Design
 from marginsvm.problem.programs import classification, regression
 from marginsvm.solvers.interior_point import interior_point
@@ -345,6 +351,72 @@ def test_the_best_multiple_of_a_predictor_is_the_best(k, given, rng):
         assert best <= min(others) * (1 + 1e-12)
 
 
+@pytest.mark.parametrize("offset", [0.0, 10.0, 1e6, 1e9])
+def test_what_is_published_has_no_slack_by_rounding(offset, rng):
+    """A margin of 1 - 2^-53 would cost C 2^-53: the predictor is scaled until it is at least 1.
+
+    The intercept that is published is rounded as well, by more the farther the examples are.
+    """
+    codes, w = np.arange(20) % 2, np.array([[1.0, 0.01, 0.0]])
+    short = []
+    for _ in range(20):
+        X = rng.standard_normal((20, 3))
+        X[:, 0] += 8.0 * codes - 4.0
+        X += offset
+        examples = Design.of(X, X.mean(axis=0))
+        qp = classification(examples, codes, 2, C=1e13, loss="hinge")
+        found = published(qp, w * rng.uniform(0.5, 1.5), np.array([0.01]))
+        size = abs(float(found.intercept[0])) if offset else 1.0
+        short.append(float(found.primal.violation) / (FLOATS.unit * size))
+    assert np.mean(short) <= 0.2  # some intercept is rounded by more
+
+
+@pytest.mark.parametrize("name", ["hinge", "squared", "squared tube"])
+def test_bounds_do_not_depend_on_the_scale_of_weights(name, rng):
+    X, y, m = rng.standard_normal((12, 3)), rng.standard_normal(12), np.ones(12)
+    qp = in_both(name, X, y, m)[0]
+    alpha = balanced(qp, qp.rows.balanced(some_alpha(qp, rng), True, 0.0, None))
+    alpha = alpha * (0.1 + (np.broadcast_to(qp.target, qp.shape) > 0))
+    alpha = balanced(qp, qp.rows.balanced(alpha, True, 0.0, None))
+    least = dual(qp, alpha, FLOATS).objective()
+    assert least > 0
+    for scale in (1e-100, 1e100):
+        found = dual(qp, scale * alpha, FLOATS).objective()
+        assert found == pytest.approx(least, rel=1e-12)
+
+
+@pytest.mark.parametrize("rounded", [False, True])
+def test_a_tube_whose_ends_are_rounded_is_not_refuted_by_their_rounding(rounded):
+    """Two equal examples, of which one end is above the other by a last digit."""
+    low, high = np.array([-np.inf, 1.0 + 2.0**-52]), np.array([1.0, np.inf])
+    qp = regression(Design.of(np.ones((2, 1))), low, high, rounded=rounded)
+    assert (refuted(qp, np.ones(2)) is None) == rounded
+
+
+def test_floats_allow_for_the_units_that_bounds_are_promised_by():
+    """``gamma`` and ``error_of_length`` are large numbers in the tests of outward rounding."""
+    for n in (0, 1, 4, 64, 128, 1000):
+        assert FLOATS.gamma(n) >= (n + 8) * 2.0**-53
+        assert FLOATS.error_of_length(n) >= min(n + 8, 128) * 2.0**-53
+        assert FLOATS.error_of_length(n, 1.5) >= 128 * 2.0**-53
+
+
+def test_weights_within_upper_bounds_of_a_share_are_published_as_they_are(rng):
+    """Others are brought within them, and no bound pays for an excess."""
+    X, codes = rng.standard_normal((12, 3)), np.arange(12) % 2
+    qp = classification(Design.of(X, X.mean(axis=0)), codes, 2, nu=0.7)
+    within = balanced(qp, qp.feasible(some_alpha(qp, rng) ** 8))
+    assert (within == qp.upper).any()
+    np.testing.assert_allclose(published_weights(qp, within), within, rtol=1e-15)
+    for _ in range(10):
+        alpha = published_weights(qp, some_alpha(qp, rng) ** 8)
+        caps, sums = bounded.caps_of(qp, alpha)
+        assert (sums <= caps).all()
+        assert bounded.cost_of_excess(qp, alpha, FLOATS) == 0.0
+        assert bounded.imbalance(qp, alpha, FLOATS) <= 8.0 * FLOATS.unit
+        assert alpha.sum() == pytest.approx(1.0, abs=1e-12)
+
+
 # Bounds on rounding errors hold: the sums that they are of, against fractions.
 
 
@@ -448,7 +520,10 @@ def test_what_is_published_is_proved_and_near_the_best(name, rng):
     if qp.game:
         assert q.margin_bound <= proof.margin_bound
     else:
-        assert proof.dual.objective() <= q.objective()
+        least = proof.dual.objective()
+        assert least <= q.objective()
+        bound = Fraction(proof.margin_bound) if least > 0 else np.inf
+        assert 2 * Fraction(float(least)) * bound**2 >= 1 or least <= 0
 
 
 def drawn(rng):
@@ -587,7 +662,7 @@ def test_a_proof_of_overlap_takes_no_more_than_so_many_passes(
 def test_proofs_of_overlap_take_no_more_passes_than_the_rounds(rng, monkeypatch):
     allowed = []
 
-    def none(qp, alpha, passes):
+    def none(qp, alpha, passes, total):
         allowed.append(passes)
 
     monkeypatch.setattr(proof, "refuted", none)

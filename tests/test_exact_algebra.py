@@ -121,6 +121,51 @@ def test_an_error_of_the_numbers_is_allowed_for():
     assert not exact.solution_is_near(M, q, 2.0**-36)
 
 
+def test_errors_of_the_numbers_count_at_both_ends():
+    """Within them, the first weight may be negative, or rows dependent; and not far within."""
+    A, q = np.array([[1.0, -1.0, 1.0 - 2.0**-10]]), np.array([2.0**-10, 1.0, 1.0])
+    assert exact.solution_is_near(A, q, 2.0**-12)
+    assert not exact.solution_is_near(A, q, 2.0**-9)
+    assert exact.is_regular(np.eye(2), 0.24)  # row sums of errors are below 1/2
+    assert not exact.is_regular(np.eye(2), 0.5)
+
+
+def test_sums_are_rounded_in_proofs_by_floats(monkeypatch):
+    """If floats had six digits, few sums would be a proof."""
+    monkeypatch.setattr(exact, "UNIT", 2.0**-6)
+    of_one, of_two = (1.01 * (n + 4) / 64 for n in (1, 2))
+    for size, proved in ((1.0, True), (2.0, False)):
+        B = np.array([[1.0, size], [0.0, 1.0]])
+        assert (of_two * (2 + 2 * size) < 0.5) == proved
+        assert exact.is_regular(B) == proved
+    change = 1.01 * (1 + of_one * (1 + 2 / 64)) / (1 - 2 * of_one)
+    for share, proved in ((1.0 - 1e-4, False), (1.0 + 1e-4, True)):
+        first = share * change  # the weights leave a rest of 1 beside it
+        assert (
+            exact.solution_is_near(
+                np.array([[1.0, -1.0]]), np.array([first, first - 1.0])
+            )
+            == proved
+        )
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_rounding_alone_makes_no_weight_positive(seed):
+    """With the other weights as they are, the first one is 0 or negative, by little."""
+    rng = np.random.default_rng(seed)
+    (a, p), q = rng.uniform(0.5, 1.0, (2, 2)), rng.uniform(0.5, 1.0)
+    a = np.append(a[0], np.nextafter(a[0] * p[0] / q, 0.0))
+    lost = Fraction(a[0]) * Fraction(p[0]) - Fraction(a[1]) * Fraction(q)
+    rest = float(lost)
+    rest = rest if rest <= lost else np.nextafter(rest, 0.0)
+    A = np.array([[1.0, a[0], -a[1], -1.0]])
+    first = float(np.finfo(exact.Extended).eps) * rng.uniform(0.1, 1.0)
+    weights = np.array([first, p[0], q, rest])
+    assert min(weights) > 0
+    assert Fraction(rest) <= lost
+    assert not exact.solution_is_near(A, weights)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_farkas_alternative(seed):
     rng = np.random.default_rng(seed)

@@ -12,6 +12,7 @@ from sklearn.model_selection import GridSearchCV
 
 from marginsvm import MaxMarginClassifier, MaxMarginClassifierCV
 from marginsvm.kernels import two_layer_relu_ntk
+from marginsvm.problem.kernels import Gram, Kernel
 
 
 def jacobian(X, V, a):
@@ -67,6 +68,46 @@ def test_types_pickle_and_seeds(rng):
     assert two_layer_relu_ntk(64, state) != two_layer_relu_ntk(64, state)
     with pytest.raises(ValueError, match="width"):
         two_layer_relu_ntk(0)
+
+
+def linear(X, Y):
+    return X @ Y.T
+
+
+@pytest.mark.parametrize(
+    ("kernel", "given", "dtype", "kept"),
+    [
+        (Kernel("rbf"), np.float32, None, np.float32),
+        (Kernel("rbf"), np.float32, np.float64, np.float64),
+        (Kernel("rbf"), np.float64, None, np.float64),
+        (linear, np.float32, None, np.float32),
+        (linear, np.float64, np.float32, np.float32),
+        (None, np.float32, None, np.float32),
+    ],
+)
+def test_values_take_no_more_memory_than_those_given(kernel, given, dtype, kept, rng):
+    X = rng.standard_normal((30, 5)).astype(given)
+    gram = Gram(kernel, X @ X.T if kernel is None else X, dtype=dtype)
+    some = np.arange(4)
+    for values in (gram.diagonal, gram.values(some), gram.values(some, some)):
+        assert values.dtype == kept
+    assert gram.whole().dtype == kept
+
+
+@pytest.mark.parametrize(
+    "kernel", [Kernel("rbf", 0.1), Kernel("poly", 1.0, 2, 1.0), linear, None]
+)
+def test_solvers_get_values_in_single_precision(kernel, rng):
+    """Of a kernel of this package by products in float32, until the whole matrix is there."""
+    X = rng.standard_normal((30, 5))
+    gram = Gram(kernel, X @ X.T if kernel is None else X)
+    some = np.arange(7)
+    found, rounded = gram.single_values(some), gram.values(some).astype(np.float32)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, rounded, rtol=1e-4, atol=1e-5)
+    assert (found != rounded).any() == isinstance(kernel, Kernel)
+    gram.whole()
+    np.testing.assert_array_equal(gram.single_values(some), rounded)
 
 
 def test_a_kernel_may_give_a_sparse_matrix(rng):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from joblib import parallel_config
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.model_selection import LeaveOneOut, cross_val_score
+from sklearn.model_selection import KFold, LeaveOneOut, cross_val_score
 
 from marginsvm import (
     MaxMarginClassifier,
@@ -234,7 +234,8 @@ def test_errors_say_what_to_do(change, message):
 
 @pytest.mark.parametrize("estimator", [SQUARED, HINGE, MaxMarginClassifier(C=1e-3)])
 @pytest.mark.parametrize(
-    "cv", [None, slow(LeaveOneOut()), [(np.arange(16), np.arange(16, 24))]]
+    "cv",
+    [None, KFold(3), slow(LeaveOneOut()), [(np.arange(16), np.arange(16, 24))]],
 )
 def test_cross_validation_is_that_of_single_fits(estimator, cv):
     """Of many columns, and of many labels."""
@@ -252,6 +253,14 @@ def test_cross_validation_is_that_of_single_fits(estimator, cv):
         np.testing.assert_allclose(scores.accuracy, single)
         assert (scores.margin <= scores.margin_bound).all()
         assert set(scores.status.ravel().tolist()) == {"certified"}
+
+
+def test_an_iterator_of_splits_serves_all_sets_of_labels():
+    X, y = examples(d=12)
+    labels, splits = np.array([y, y[::-1]]), [*KFold(3).split(X)]
+    scores = cross_val_many(SQUARED, X, labels, cv=iter(splits))
+    for found, line in zip(scores.accuracy, labels, strict=True):
+        np.testing.assert_allclose(found, cross_val_score(SQUARED, X, line, cv=splits))
 
 
 # The bounds of fit_many hold in rational arithmetic, whatever weights they are computed from.

@@ -486,6 +486,16 @@ def test_what_cannot_fit_says_so_before_it_starts(k, rng, monkeypatch):
     assert MaxMarginClassifier(C=1.0).fit(X, y).status_ == "certified"
 
 
+def test_signs_of_coefficients_need_memory_for_dense_rows(rng, monkeypatch):
+    """Three matrices of 60 x 9 numbers; without signs, some numbers for each row do."""
+    X, y = rng.standard_normal((60, 7)), np.arange(60) % 2
+    monkeypatch.setattr("marginsvm.solvers.solve.installed", lambda: 8 * 3 * 60 * 9)
+    clf = MaxMarginClassifier(C=1.0)
+    assert clf.fit(X, y).status_ == "certified"
+    with pytest.raises(MemoryError, match="60 examples, 7 features takes"):
+        clf.set_params(monotonic_cst=[1] * 7).fit(X, y)
+
+
 def test_intercepts_of_many_classes_take_no_singular_values(rng, monkeypatch):
     """They cost the cube of the number of classes as well, but some hundred times as much."""
     X, y = separable(rng, n=60, d=30, k=30)

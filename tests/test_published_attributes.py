@@ -70,6 +70,25 @@ def test_the_history_ends_with_what_is_certified(cls, C, rng):
         np.testing.assert_array_equal(before[name][:n], whole[name][:n])
 
 
+@pytest.mark.parametrize(
+    ("estimator", "ends"),
+    [
+        (MaxMarginClassifier(), ("margin", "margin_bound")),
+        (MaxMarginRegressor(C=1), ("objective_bound", "objective")),
+    ],
+)
+def test_bounds_move_outward_from_units_to_units(estimator, ends, rng, monkeypatch):
+    """Were their rounding 2^-10, each bound would move by about so much."""
+    X, y = near_a_feature(rng, 20)
+    y = X[:, 0] > 0 if ends[0] == "margin" else y
+    close = fit(estimator, 3 * X, y).certificate_
+    monkeypatch.setattr("marginsvm.estimators.results.FEW", 2.0**-10)
+    wide = fit(estimator, 3 * X, y).certificate_
+    lower, upper = ends
+    assert getattr(wide, lower) <= getattr(close, lower) * (1 - 2.0**-11)
+    assert getattr(wide, upper) >= getattr(close, upper) * (1 + 2.0**-11)
+
+
 def test_the_attack_is_repelled():
     """Two hostile problems for each estimator, each attribute with a value that is drawn."""
     for seed in range(2 * len(ESTIMATORS)):

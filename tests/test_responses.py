@@ -10,6 +10,7 @@ from helpers.games import imbalance, margin_of
 from helpers.oracle import explicit_rows
 from helpers.pairwise import pairwise
 from scipy.optimize import linprog, minimize
+from scipy.special import expit
 
 from marginsvm.extend import euclidean, logistic, softmax, worst_row
 from marginsvm.fit import (
@@ -77,6 +78,16 @@ def test_logistic_is_as_smooth_at_any_margin(k, balanced, rng):
         near.smoothness == far.smoothness == pytest.approx(rows.weights.sum() * (k - 1))
     )
     np.testing.assert_allclose(near.q, far.q, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+def test_offsets_of_the_logistic_loss_are_the_best(k, rng):
+    """Weights are balanced at them, before the last digits are."""
+    rows, F = problem(rng, k, True, weighted=True)
+    margins = rows.margins(3.0 * F)
+    best = logistic(rows, margins, 0.5)
+    xi = (margins + rows.expand(differences(best.offsets))) / -0.5
+    assert imbalance(rows, rows.weighted(expit(xi))) <= 1e-12 * rows.total_weight
 
 
 @pytest.mark.parametrize("k", [2, 4])

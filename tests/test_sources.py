@@ -78,6 +78,7 @@ def test_arrays(data, tmp_path, kind, block_rows):
     }[kind]
     source = make(block_rows=block_rows)
     assert_rows(source, X, y, v)
+    assert f", {len([*source])} blocks of " in repr(source)
     assert source.shape == (23, 4)
     assert {len(y) for _, y, _ in source} <= {
         block_rows or 23,
