@@ -341,7 +341,7 @@ def margin_error(problem: KernelMatrixAdapter, w: Vector) -> float:
     return error * (1.0 + 2.0 * offset) * norm.length(norm.mirror(w.image).ravel())
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Mistake(Weights):
     """Weights on a misclassified row and, if balanced, on its partner.
 

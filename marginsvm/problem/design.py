@@ -490,8 +490,10 @@ class Table:
     def combine(self, V: Array) -> Array:
         """See ``Design.combine``."""
         dtype = self.rows.dtype
-        W = V if dtype == V.dtype else in_precision(V, dtype)
-        w = (self.columns @ W).T.astype(FLOAT64, copy=False)
+        if dtype == V.dtype:
+            w = (self.columns @ V).T
+        else:
+            w = (self.columns @ in_precision(V, dtype)).T.astype(FLOAT64)
         if self.mean is not None:
             w = w - np.multiply.outer(V.sum(axis=0), self.mean)
         return w

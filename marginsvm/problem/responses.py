@@ -50,7 +50,7 @@ NEGLIGIBLE, LEAST = -600.0, float(np.finfo(np.float64).min)
 WORTH_COMPILING = 2**19  # entries of a block
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Weights:
     """A best response: weights q on the rows (dual variables), and by-products.
 
@@ -232,7 +232,7 @@ class Softmax(Searched):
         """
 
         def of_rows(values: Array) -> Array:
-            return values if len(values) == 1 else values.take(rows.codes)
+            return values.take(rows.codes) if rows.balanced else values
 
         low = rows.over_classes(np.minimum, margins, np.inf)
         e = of_rows(low) - margins

@@ -13,7 +13,10 @@ from marginsvm.problem.responses import Response, Weights
 AnyPredictor = TypeVar("AnyPredictor", bound="Predictor")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+# Nothing modifies these; but frozen dataclasses take as long to make as sums of few numbers.
+
+
+@dataclass(slots=True, eq=False)
 class Predictor:
     """A predictor in feature space; it need not be a combination of rows.
 
@@ -81,7 +84,7 @@ class Predictor:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Vector(Predictor):
     """``A^T c``, a combination of rows, together with its coefficients c (dual variables).
 
@@ -117,7 +120,7 @@ def _sum(one: Predictor, other: Predictor, image: Array, coef: Array) -> Any:
     return kind(image, coef, one.start if other.start is None else other.start)
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True, eq=False)
 class BestResponse:
     """The best response to a predictor: a distribution q, and ``vector = A^T q``."""
 
