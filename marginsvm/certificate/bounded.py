@@ -45,7 +45,7 @@ from marginsvm.problem.quadratic_program import (
     multiple_of_hinge,
     quantile,
 )
-from marginsvm.problem.row_maps import ClassPairs, signed
+from marginsvm.problem.row_maps import ClassPairs
 
 EXCESS = 4  # radii that |A'alpha| may change per unit of alpha above its upper bound
 # Distance of the origins that the fit and its check count from, and radii about them, in radii.
@@ -570,7 +570,7 @@ def balanced(qp: QuadraticProgram, alpha: Array) -> Array:
         return alpha
     if isinstance(qp.rows, ClassPairs):
         return _even_classes(alpha.copy(), qp.rows)
-    return _even(alpha, signed(qp.rows).sign)
+    return _even(alpha, qp.sign)
 
 
 def _even_classes(alpha: Array, rows: ClassPairs) -> Array:

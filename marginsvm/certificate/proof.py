@@ -265,7 +265,8 @@ def published_weights(qp: QuadraticProgram, alpha: Array, total: float = 1.0) ->
             found = room.feasible(alpha)
             alpha = found if abs(found.sum() - 1.0) <= 1e-12 else qp.feasible(alpha)
     else:
-        alpha = qp.balanced(np.where(qp.upper > 0.0, np.maximum(alpha, 0.0), 0.0))
+        alpha = np.where(qp.upper > 0.0, np.maximum(alpha, 0.0), 0.0)
+        alpha = qp.rows.balanced(alpha, qp.intercept, 0.0, None)
     found = alpha.sum()
     return (
         balanced(qp, alpha * (total / found))

@@ -60,11 +60,7 @@ from marginsvm._threads import cached_property
 from marginsvm._typing import Array
 from marginsvm.problem.design import Design
 from marginsvm.problem.examples import FloatExamples
-from marginsvm.problem.row_maps import (
-    ClassPairs,
-    RowMap,
-    signed,
-)
+from marginsvm.problem.row_maps import ClassPairs, RowMap, SignedExamples
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +123,12 @@ class QuadraticProgram:
     def several(self) -> bool:
         """Whether there are more than two classes."""
         return isinstance(self.rows, ClassPairs)
+
+    @property
+    def sign(self) -> Array:
+        """Sign of each row, where there are not several classes."""
+        assert isinstance(self.rows, SignedExamples)
+        return self.rows.sign
 
     @property
     def size(self) -> int:
@@ -277,7 +279,7 @@ class QuadraticProgram:
             )
             upper = np.full(len(r), np.inf) if self.cap is None else self.cap
             return np.append(f[:-1], self.level * quantile(r.max(axis=1), upper, mass))
-        r, sign = self.target - self.rows.values(S), signed(self.rows).sign
+        r, sign = self.target - self.rows.values(S), self.sign
         if not self.intercept:
             return (
                 np.array([self.level * quantile(r, self.upper, mass)])
@@ -305,22 +307,13 @@ class QuadraticProgram:
         alpha = np.minimum(np.maximum(alpha, 0.0), self.upper)
         mass = self.level * self.total
         if not self.level or self.several:
-            return self.balanced(alpha, mass, self.cap)
+            return self.rows.balanced(alpha, self.intercept, mass, self.cap)
         if not self.intercept:
             return _with_sum(alpha, self.upper, mass)
-        up = signed(self.rows).sign > 0
+        up = self.sign > 0
         for side in (up, ~up):
             alpha[side] = _with_sum(alpha[side], self.upper[side], 0.5 * mass)
         return alpha
-
-    def balanced(
-        self, alpha: Array, mass: float = 0.0, cap: Array | None = None
-    ) -> Array:
-        """A point near alpha, which is not negative, with ``F'alpha = 0`` for the intercepts.
-
-        Several classes: also with a sum of ``mass`` (0: any), and below the caps.
-        """
-        return self.rows.balanced(alpha, self.intercept, mass, cap)
 
     def restrict(self, i: Array) -> QuadraticProgram:
         """The program with some rows only (of several classes: of some examples)."""

@@ -125,9 +125,9 @@ class RowMap(ABC):
         """Class of each example or, without several, 0 and 1 by the sign of each row."""
 
     @property
-    @abstractmethod
     def groups(self) -> Array:
         """The pair of classes of each row, numbered from 0; in the order of ``ids``."""
+        return self.labels
 
     @abstractmethod
     def opposed(self, i: int, h: int) -> list[int]:
@@ -172,20 +172,27 @@ class SignedExamples(RowMap):
     Parameters
     ----------
     sign : ndarray of shape (n,)
+
+    Attributes
+    ----------
+    cell : tuple
+        Index of the score of each row.
     """
+
+    cell: Any = (slice(None), 0)
 
     def __init__(self, sign: Array) -> None:
         self.sign, self.shape = sign, sign.shape
         self.n, self.k, self.n_intercepts = len(sign), 1, 1
 
     def values(self, S: Array) -> Array:
-        return self.sign * S[:, 0]
+        return self.sign * S[self.cell]
 
     def coefficients(self, alpha: Array) -> Array:
         return (self.sign * alpha)[:, None]
 
     def bounds(self, E: Array) -> Array:
-        return E[:, 0]
+        return E[self.cell]
 
     def gram(self, examples: FloatExamples, i: Array, j: Array) -> Array:
         signs = np.multiply.outer(self.sign[i], self.sign[j])
@@ -200,10 +207,6 @@ class SignedExamples(RowMap):
     @cached_property
     def labels(self) -> Array:
         return (self.sign > 0).astype(int)
-
-    @property
-    def groups(self) -> Array:
-        return self.labels
 
     def opposed(self, i: int, h: int) -> list[int]:
         return [i, h]
@@ -226,7 +229,8 @@ class SignedExamples(RowMap):
         return i, SignedExamples(self.sign[i])
 
     def moments(self, examples: Design, own: Array, linked: Array | None) -> Array:
-        return examples.second_moments(own)
+        (v,) = self.squares(own, linked).T
+        return examples.second_moments(v)
 
     def curvature(self, own: Array, linked: Array | None) -> Array:
         return np.diag(np.bincount(0 * self.labels, own))
@@ -255,19 +259,13 @@ class IntervalEnds(SignedExamples):
         super().__init__(sign)
         self.example, self.output = example, output
         self.n, self.k, self.n_intercepts = n, k, k
-        self.cell: Any = (example, output if k > 1 else 0)
-
-    def values(self, S: Array) -> Array:
-        return self.sign * S[self.cell]
+        self.cell = (example, output if k > 1 else 0)
 
     def coefficients(self, alpha: Array) -> Array:
         v = self.sign * alpha
         V = np.zeros((self.n, self.k), dtype=v.dtype)
         np.add.at(V, self.cell, v)
         return V
-
-    def bounds(self, E: Array) -> Array:
-        return E[self.cell]
 
     def example_of(self, ids: Array) -> Array:
         return self.example[ids]
@@ -284,10 +282,6 @@ class IntervalEnds(SignedExamples):
     def take(self, i: Array) -> tuple[Array, RowMap]:
         few, at = np.unique(self.example[i], return_inverse=True)
         return few, IntervalEnds(self.sign[i], at, self.output[i], len(few), self.k)
-
-    def moments(self, examples: Design, own: Array, linked: Array | None) -> Array:
-        (v,) = self.squares(own, linked).T
-        return examples.second_moments(v)
 
     def squares(self, own: Array, linked: Array | None) -> Array:
         return np.bincount(self.example, own, self.n)[:, None]
@@ -449,9 +443,3 @@ class ClassPairs(RowMap):
         return (
             V if linked is None else V + linked * (linked.sum(axis=1)[:, None] - linked)
         )
-
-
-def signed(rows: RowMap) -> SignedExamples:
-    """The map, cast to one of rows that have a sign."""
-    assert isinstance(rows, SignedExamples)
-    return rows

@@ -138,9 +138,9 @@ class Rows(ABC):
     def adjoint(self, q: Array) -> Array:
         """Coefficients of the examples from dual variables of their rows."""
 
-    @abstractmethod
     def locate(self, row_ids: Array) -> tuple[Array, Array]:
         """Examples of the rows with these flat indices, and the rows' coefficients on scores."""
+        return self.map.example_of(row_ids), self.map.of_scores(row_ids)
 
     # Groups.
 
@@ -262,9 +262,6 @@ class BinaryRows(Rows):
     def adjoint(self, q: Array) -> Array:
         return self.y * q
 
-    def locate(self, row_ids: Array) -> tuple[Array, Array]:
-        return row_ids, self.y[row_ids, None]
-
     def expand(self, table: Array) -> Array | float:
         if not self.balanced:
             return table[0, 0]
@@ -311,9 +308,6 @@ class MulticlassRows(Rows):
 
     def adjoint(self, q: Array) -> Array:
         return self.map.coefficients(q)
-
-    def locate(self, row_ids: Array) -> tuple[Array, Array]:
-        return self.map.example_of(row_ids), self.map.of_scores(row_ids)
 
     def expand(self, table: Array) -> Array | float:
         return table.take(self.codes, axis=0) if self.balanced else table[0, 0]

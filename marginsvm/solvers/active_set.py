@@ -32,7 +32,6 @@ from scipy.optimize import nnls
 
 from marginsvm._typing import Array
 from marginsvm.problem.quadratic_program import QuadraticProgram
-from marginsvm.problem.row_maps import signed
 from marginsvm.solvers.solution import NOTHING, Solution
 from marginsvm.solvers.systems import (
     Factor,
@@ -40,6 +39,7 @@ from marginsvm.solvers.systems import (
     conjugate_gradients,
     even_weights,
     side_of,
+    written_rows,
 )
 
 EPS = float(np.finfo(np.float64).eps)
@@ -233,11 +233,9 @@ def by_features(qp: QuadraticProgram) -> Exchange:
 
 def nearest_point(qp: QuadraticProgram, work: Array, F: Array) -> Solved | None:
     """Solution u, f, w of a hard margin on a few rows; NNLS avoids squares of small numbers."""
-    rows, d = qp.rows, qp.examples.d
+    d = qp.examples.d
     if d is not None and qp.k * d <= max(2 * len(work), 200):
-        X = qp.design.rows(rows.example_of(work))
-        X = X.toarray() if qp.examples.sparse else X
-        A = (rows.of_scores(work)[:, :, None] * X[:, None, :]).reshape(len(work), -1)
+        A = written_rows(qp, work)
     else:  # coordinates of which these are the inner products
         factor, order, rank, _ = dpstrf(qp.gram(work, work), lower=1)
         A = np.zeros((len(work), max(rank, 1)))
@@ -318,7 +316,7 @@ def pivoting_by_products(solution: Solution, start: Array | None) -> Iterator[No
     qp, tol = solution.qp, solution.tol
     if start is None or not np.any(start):
         return
-    s = signed(qp.rows).sign
+    s = qp.sign
     solution.dual(start)
     u, w = solution.alpha, qp.rmatvec(solution.alpha)
     u = u / max(qp.examples.inner(w, w), 1e-300) if qp.game else u
@@ -353,7 +351,7 @@ def _on_face(
     """Alpha on the face such that its rows have margin 1, by conjugate gradients; and b."""
     examples, y, ridge = (
         qp.examples.take(face),
-        signed(qp.rows).sign[face],
+        qp.sign[face],
         qp.ridge[face],
     )
     diagonal = ridge + examples.squared_norms + 1e-300

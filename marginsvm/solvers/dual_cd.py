@@ -38,7 +38,6 @@ import scipy.sparse as sp
 from marginsvm._compiling import compiled, parts
 from marginsvm._typing import Array
 from marginsvm.problem.quadratic_program import QuadraticProgram, multiple_of_hinge
-from marginsvm.problem.row_maps import signed
 from marginsvm.solvers.solution import Solution
 
 OPTIONS: dict[str, Any] = {
@@ -314,7 +313,7 @@ def _by_rows(
 ) -> Iterator[None]:
     """Two classes, and regression."""
     qp, m, of = solution.qp, solution.qp.size, solution.qp.rows.at
-    sign = signed(qp.rows).sign
+    sign = qp.sign
     target, ridge, upper = (
         np.broadcast_to(a, m)
         for a in (1.0 if qp.game else qp.target, qp.ridge, qp.upper)

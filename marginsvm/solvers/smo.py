@@ -44,7 +44,6 @@ from marginsvm._typing import Array
 from marginsvm.problem.kernels import ColumnCache, Gram
 from marginsvm.problem.matrix import FLOAT32, FLOAT64
 from marginsvm.problem.quadratic_program import QuadraticProgram
-from marginsvm.problem.row_maps import signed
 from marginsvm.solvers.dual_cd import OPTIONS, projected
 from marginsvm.solvers.solution import Solution
 
@@ -377,7 +376,7 @@ class Pairs:
     patience = 3
 
     def __init__(self, qp: QuadraticProgram) -> None:
-        self.qp, self.of, m, sign = qp, qp.rows.at, qp.size, signed(qp.rows).sign
+        self.qp, self.of, m, sign = qp, qp.rows.at, qp.size, qp.sign
         self.y = np.ones(m) if qp.level and not qp.intercept else sign
         self.turn = self.y * sign
         self.side = (sign < 0) & bool(qp.level and qp.intercept)

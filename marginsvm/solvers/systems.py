@@ -131,6 +131,13 @@ def even_weights(qp: QuadraticProgram) -> Array:
     return q / q.sum()
 
 
+def written_rows(qp: QuadraticProgram, ids: Array) -> Array:
+    """Rows of A for given flat indices, as a dense array; of CSR without the mean."""
+    X, C = qp.design.rows(qp.rows.example_of(ids)), qp.rows.of_scores(ids)
+    X = X.toarray() if qp.examples.sparse else X
+    return np.asarray((C[:, :, None] * X[:, None, :]).reshape(len(C), -1))
+
+
 class WrittenOut:
     """By the features, with E as an array of shape (..., n, m): small problems, signs, stacks.
 
@@ -147,10 +154,7 @@ class WrittenOut:
     @classmethod
     def of(cls, qp: QuadraticProgram) -> WrittenOut:
         """System of a program; sign constraints are unit rows, after the others."""
-        rows, C = qp.rows, qp.rows.of_scores(qp.rows.ids)
-        X = qp.design.rows(np.arange(qp.examples.n))
-        X = (X.toarray() if qp.examples.sparse else X)[rows.at]
-        A, F = (C[:, :, None] * X[:, None, :]).reshape(len(C), -1), qp.of_f(rows.ids)
+        A, F = written_rows(qp, qp.rows.ids), qp.of_f(qp.rows.ids)
         if qp.signs is not None:
             # scaled by the features, so that their values are of the size of the examples'
             unit = np.abs(A).max(axis=0)
