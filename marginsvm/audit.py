@@ -565,7 +565,7 @@ def _estimator(model: Any, X: Any, y: Any) -> Any:
         )
     nu, joint = get("nu", None) or None, get("multi_class", None) == "crammer_singer"
     tubes, detector = is_regressor(model), is_outlier_detector(model)
-    dual = hasattr(model, "support_vectors_")  # a kernel expansion
+    dual = _is_expansion(model)
     given: dict[str, Any] = {"kernel": "linear"}
     if dual and model.kernel != "linear":
         given = {name: get(name, value) for name, value in KERNEL.items()}
@@ -604,9 +604,14 @@ def _estimator(model: Any, X: Any, y: Any) -> Any:
     )
 
 
+def _is_expansion(model: Any) -> bool:
+    """Whether the predictor is a sum over support vectors: linear models also store ``coef_``."""
+    return hasattr(model, "support_vectors_") and "coef_" not in vars(model)
+
+
 def _places(model: Any, X: Any, weight: Array) -> Array | None:
     """Indices of the support vectors: libsvm counts only examples of positive weight."""
-    if not hasattr(model, "support_vectors_"):
+    if not _is_expansion(model):
         return None
     support = np.asarray(on_host(model.support_))
     if model.kernel == "precomputed" or callable(model.kernel) or len(support) == 0:

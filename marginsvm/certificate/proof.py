@@ -100,6 +100,8 @@ class Proof:
     dual : Dual
     refuted : bool
         Whether an exact alpha nearby proves that no predictor separates, or fits without slack.
+    rounded : ndarray of shape qp.shape or None
+        The multiple of alpha that the predictor is ``A'alpha`` of, where it is at its bounds.
     """
 
     qp: QuadraticProgram
@@ -107,6 +109,7 @@ class Proof:
     alpha: Array
     dual: Dual
     refuted: bool = False
+    rounded: Array | None = None
 
     @property
     def primal(self) -> Primal:
@@ -141,6 +144,8 @@ class Proof:
     @property
     def weights(self) -> Array:
         """Multiple of alpha with ``w = A'alpha``, up to the gap."""
+        if self.rounded is not None:
+            return self.rounded
         if self.qp.game:
             length = float(self.dual.length)
             return self.alpha * (
@@ -222,6 +227,64 @@ def restated(
     w, b = qp.examples.stated(coef, intercept, origin)
     f = np.concatenate([b, width])
     return Predictor(coef, intercept, w, f, primal(qp, w, f, FLOATS, known), multiple)
+
+
+def dual_coefficients(qp: QuadraticProgram, alpha: Array, price: Array | None) -> Array:
+    """Coefficients of the examples in the units of the data, exactly ``C m`` where alpha is full.
+
+    Parameters
+    ----------
+    qp : QuadraticProgram
+    alpha : ndarray of shape qp.shape
+    price : ndarray of shape (n,) or None
+        ``C m`` of each example (in the units of these coefficients); None: no upper bounds.
+
+    Returns
+    -------
+    ndarray of shape (n, k)
+    """
+    V = qp.rows.coefficients(alpha)
+    with np.errstate(over="ignore"):  # of examples in tiny units
+        found = V / qp.examples.radius**2
+    if price is None:
+        return found
+    caps = qp.cap
+    if caps is None:
+        caps = np.zeros(len(V))
+        caps[qp.rows.at] = qp.upper
+    full = np.abs(V) >= (1.0 - FLOATS.gamma(qp.k)) * caps[:, None]
+    return np.where(full, np.sign(V) * price[:, None], found)
+
+
+def of_weights(
+    qp: QuadraticProgram,
+    alpha: Array,
+    f: Array,
+    price: Array | None,
+    origin: Array | float = 0.0,
+    total: float = 1.0,
+) -> Proof:
+    """Proof of alpha and of ``w = A'alpha``, at the best f.
+
+    With a kernel, alpha are the published coefficients, without a further multiple; ``price`` is as
+    in ``dual_coefficients``, ``origin`` as in ``published``.
+    """
+    examples, w = qp.examples, qp.project(qp.rmatvec(alpha))
+    known = examples.bounded_scores(w)
+    f = qp.best_f(known[0], f)
+    b, width = intercepts(qp, f), f[-1:] if qp.level > 0 else f[:0]
+    if not examples.is_kernel:
+        predictor = published(qp, w, b, width, origin, known)
+    else:
+        coef, (_, shift) = dual_coefficients(qp, alpha, price).T, examples.published(w)
+        predictor = restated(qp, coef, b + origin - shift, width, origin, known)
+    return replace(with_weights(qp, predictor, alpha, total), rounded=alpha)
+
+
+def intercepts(qp: QuadraticProgram, f: Array) -> Array:
+    """Of all scores; those of several classes sum to 0."""
+    b = qp.offsets(f)
+    return b - b.mean() if qp.several and qp.intercept else b
 
 
 def unproved(

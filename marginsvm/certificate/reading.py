@@ -95,6 +95,10 @@ class Data:
             return cls._of_source(estimator, X)
         check_format(X)
         X = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
+        if (
+            X.ndim > 1 and X.dtype.kind not in "fiub"
+        ):  # as fits read objects and strings
+            X = X.astype(np.float64)
         n = X.shape[0]
         like = X if X.dtype.kind in "fiub" and X.ndim > 1 else np.zeros((n, 1))
         weight = _check_sample_weight(sample_weight, like, dtype=np.float64)

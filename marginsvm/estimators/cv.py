@@ -207,6 +207,7 @@ class MaxMarginClassifierCV(
         )
         if sample_weight is not None:
             weight = _check_sample_weight(sample_weight, Z, dtype=np.float64)
+            sample_weight = weight  # a number is the weight of every example
         Z, t = canonical(Z), column_or_1d(y)
         split, of_scores = (
             {},

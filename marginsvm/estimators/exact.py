@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from math import copysign, inf, sqrt
 from typing import Any, NamedTuple
@@ -16,10 +17,16 @@ from sklearn.utils._param_validation import StrOptions
 from marginsvm._threads import let_interrupts_through
 from marginsvm._typing import Array
 from marginsvm.certificate import proof as proofs
+from marginsvm.certificate.certificate import relative_gap
 from marginsvm.certificate.proof import (
     Confirmed,
+    Proof,
+    dual_coefficients,
+    intercepts,
+    of_weights,
     prove_intervals,
     prove_overlap,
+    scales_of,
     vanishing,
 )
 from marginsvm.estimators.dual_state import DualStateMixin
@@ -46,6 +53,7 @@ from marginsvm.problem.examples import FloatExamples
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.rows import OutputRows, output_rows
 from marginsvm.problem.vectors import Predictor
+from marginsvm.solvers.at_bounds import candidates
 from marginsvm.solvers.solution import Solution
 from marginsvm.solvers.solve import refuse_what_cannot_fit, solve, solved
 
@@ -57,6 +65,7 @@ LEAST, LEAST_OF_MANY, LEAST_OF_KERNEL = 1e-6, 1e-4, 1e-5
 MANY = 2000  # coefficients
 IDLE = 10  # iterations without progress after which a fit is stalled
 TINY = 1e-11  # alpha, relative to the largest, that interior points leave at bounds
+ROUNDED = 1e-12  # a certified gap that may be rounding alone
 WORDS = (
     "the limit of the soft margins of the squared hinge loss as C grows, with nearly the least sum "
     "of squared slacks"
@@ -74,12 +83,6 @@ class Point(NamedTuple):
 State = tuple[Point, ...]  # one for each program
 
 
-def intercepts(qp: QuadraticProgram, f: Array) -> Array:
-    """Of all scores; those of several classes sum to 0."""
-    b = qp.offsets(f)
-    return b - b.mean() if qp.several and qp.intercept else b
-
-
 def of_few_examples(examples: FloatExamples, w: Array) -> Array:
     """Coefficients of a predictor on linearly independent examples, so that none cancel."""
     few = np.flatnonzero(w.any(axis=0))
@@ -93,6 +96,18 @@ def of_few_examples(examples: FloatExamples, w: Array) -> Array:
     found = np.zeros_like(w)
     found[:, few[some]] = cho_solve((L, True), (G @ w[:, few].T)[some]).T
     return found
+
+
+def at_bounds(
+    qp: QuadraticProgram,
+    point: Point,
+    price: Array | None,
+    origin: Array | float = 0.0,
+    total: float = 1.0,
+) -> Iterator[Proof]:
+    """Proofs with alpha at its bounds, the best first; arguments as of ``of_weights``."""
+    for alpha, f in candidates(qp, *point):
+        yield of_weights(qp, alpha, f, price, origin, total)
 
 
 @dataclass(frozen=True)
@@ -171,25 +186,14 @@ class Exact(Algorithm):
         """Prove bounds from the points."""
         programs, state = problem.programs, progress.state
         if isinstance(problem.rows, OutputRows):
-            zeros, rows = problem.zeros(), problem.rows
-            found = prove_intervals(rows, programs, state, zeros)
-            if found.refuted:  # the predictors are those of soft tubes
-                soft = problem.softened(DEAR / problem.radius**2).programs
-                ends = [solved(qp, LOOSE, LOOSE_ITERATIONS) for qp in soft]
-                points = zip(ends, found.proofs, strict=True)
-                state = tuple(Point(end.w, end.f, proof.alpha) for end, proof in points)
-                return prove_intervals(rows, programs, state, zeros)
-            if problem.design is None and found.error(rows.farthest) > self.tol:
-                examples = problem.examples
-                state = tuple(
-                    p._replace(w=of_few_examples(examples, p.w)) for p in state
-                )
-                fewer = prove_intervals(rows, programs, state, zeros)
-                found = min(
-                    found, fewer, key=lambda proved: proved.error(rows.farthest)
-                )
-            return found
-        (qp,), (point,), words = programs, state, ""
+            return self._confirmed_intervals(problem, problem.rows, progress)
+        (qp,), (point,), words, rounded = programs, state, "", list[Proof]()
+        if not qp.game:
+            (price,) = problem.prices
+            best, rounded = self._rounded(progress, at_bounds(qp, point, price))
+            if best is not None:
+                model = Predictor(problem.zeros().image, point.alpha)
+                return Confirmed(model, (best,), np.ones(1))
         alpha = point.alpha if point.alpha.any() else qp.feasible(np.ones(qp.shape))
         alpha = np.where(alpha > TINY * alpha.max(), alpha, 0.0)
         predictor, weights = (
@@ -209,10 +213,66 @@ class Exact(Algorithm):
             w, f, weights, words = self.model(problem, qp)
             predictor = proofs.published(qp, w, intercepts(qp, f))
         proof = prove_overlap(proofs.with_weights(qp, predictor, alpha))
+        proof = self._best(proof, rounded)
         if not words and qp.game:
             weights = proof.weights / predictor.multiple
         model = Predictor(problem.zeros().image, weights)
         return Confirmed(model, (proof,), np.ones(1), words)
+
+    def _confirmed_intervals(
+        self, problem: KernelMatrixAdapter, rows: OutputRows, progress: Progress
+    ) -> Confirmed:
+        """The same for regression."""
+        programs, state, zeros = problem.programs, progress.state, problem.zeros()
+        share, origins = 1.0 / len(state), np.broadcast_to(rows.origin, len(state))
+        rounded: list[Iterable[Proof]] = []
+        if not programs[0].hard:
+            parts = zip(programs, state, problem.prices, origins, strict=True)
+            rounded = [at_bounds(*part, share) for part in parts]
+        if len(rounded) == 1:
+            best, rounded[0] = self._rounded(progress, rounded[0])
+            if best is not None:
+                return Confirmed(zeros, (best,), scales_of(rows, programs))
+        found = prove_intervals(rows, programs, state, zeros)
+        if found.refuted:  # the predictors are those of soft tubes
+            soft = problem.softened(DEAR / problem.radius**2).programs
+            ends = [solved(qp, LOOSE, LOOSE_ITERATIONS) for qp in soft]
+            points = zip(ends, found.proofs, strict=True)
+            state = tuple(Point(end.w, end.f, proof.alpha) for end, proof in points)
+            return prove_intervals(rows, programs, state, zeros)
+        if problem.design is None and found.error(rows.farthest) > self.tol:
+            examples = problem.examples
+            state = tuple(p._replace(w=of_few_examples(examples, p.w)) for p in state)
+            fewer = prove_intervals(rows, programs, state, zeros)
+            found = min(found, fewer, key=lambda proved: proved.error(rows.farthest))
+        better = zip(found.proofs, rounded, strict=False)
+        return replace(
+            found, proofs=tuple(self._best(*pair) for pair in better) or found.proofs
+        )
+
+    def _rounded(
+        self, progress: Progress, rounded: Iterable[Proof]
+    ) -> tuple[Proof | None, list[Proof]]:
+        """The first proof that no other one can be much better than, and all that were tried."""
+        gap, tried = relative_gap(progress.lower, progress.upper), list[Proof]()
+        for proof in rounded:
+            tried.append(proof)
+            of_objectives = 1.0 if proof.qp.by_margins else 2.0 - gap
+            most = max(2.0 * gap * of_objectives, ROUNDED)
+            if proof.gap <= min(most, self._tol_of_proof(proof.qp)):
+                return proof, tried
+        return None, tried
+
+    def _best(self, proof: Proof, rounded: Iterable[Proof]) -> Proof:
+        """The first proof with alpha at its bounds whose gap has at most doubled."""
+        most, tol = 2.0 * proof.gap, self._tol_of_proof(proof.qp)
+        if proof.gap <= tol:
+            most = min(most, tol)
+        return next((found for found in rounded if found.gap <= most), proof)
+
+    def _tol_of_proof(self, qp: QuadraticProgram) -> float:
+        """The gap of objectives, of regression, is twice that of norms."""
+        return self.tol if qp.by_margins else self.tol * (2.0 - self.tol)
 
     def model(
         self, problem: KernelMatrixAdapter, qp: QuadraticProgram
@@ -407,9 +467,12 @@ class MaxMarginClassifier(
         Certified lower bound on this predictor's margin (soft: ``1 / sqrt(2 P)``; units of X).
     support_, n_support_ : ndarray of shape (n_support,) and (n_classes,)
         Indices of the support vectors; number in each class.
+    support_vectors_ : ndarray or csr matrix of shape (n_support, n_features)
+        The support vectors; empty if the kernel is precomputed. Of blocks elsewhere: absent.
     dual_coef_ : ndarray of shape (1 or n_classes, n_support)
-        Their coefficients. Linear: ``dual_coef_ @ X[support_]`` is ``coef_`` up to the gap (0 where
-        ``monotonic_cst`` forbids its sign).
+        Their coefficients; hinge loss: C times the weight where they are at this bound. Linear:
+        ``dual_coef_ @ X[support_]`` is ``coef_`` up to the gap (0 where ``monotonic_cst`` forbids
+        its sign).
     nu_ : float
         ``loss="hinge"``: nu of the equivalent NuSVC (dimensionless).
 
@@ -463,8 +526,7 @@ class MaxMarginClassifier(
         alpha = proof.weights
         if proof.qp.hard:  # where rows cancel, only this is the combination of them
             alpha = fitted.bounds.model.coef * proof.predictor.multiple
-        c = proof.qp.rows.coefficients(alpha)
+        (price,) = fitted.problem.prices
+        c = dual_coefficients(proof.qp, alpha, price)
         support = np.flatnonzero(c.any(axis=1))
-        with np.errstate(over="ignore"):  # of examples in tiny units
-            dual_coef = c[support].T / fitted.problem.radius**2
-        return {**found, **fitted.of_support(support), "dual_coef_": dual_coef}
+        return {**found, **fitted.of_support(support), "dual_coef_": c[support].T}

@@ -86,7 +86,7 @@ class MaxMarginOutlierDetector(
     support_, n_support_ : ndarray of shape (n_support,) and (1,)
         Indices of the support vectors; their number.
     support_vectors_ : ndarray or csr matrix of shape (n_support, n_features)
-        Kernels: the support vectors; empty if precomputed.
+        The support vectors; empty if the kernel is precomputed.
     margin_ : float
         Certified lower bound on the mean of the smallest values of this predictor at norm 1 (units
         of X; kernels: of the root of their values). Hard: the distance of the convex hull from the

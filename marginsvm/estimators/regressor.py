@@ -120,11 +120,12 @@ class MaxMarginRegressor(
     epsilon_ : float or ndarray of shape (n_outputs,)
         Half the tube's width, given or found (units of y).
     support_, n_support_ : ndarray of shape (n_support,) and (1,)
-        Indices of the support vectors; kernels: their number.
+        Indices of the support vectors; their number.
     support_vectors_ : ndarray or csr matrix of shape (n_support, n_features)
-        Kernels: the support vectors; empty if precomputed.
+        The support vectors; empty if the kernel is precomputed.
     dual_coef_ : ndarray of shape (n_outputs, n_support)
-        Their coefficients. Linear: ``dual_coef_ @ X[support_]`` is ``coef_`` up to the gap.
+        Their coefficients; first loss: C times the weight where they are at this bound. Linear:
+        ``dual_coef_ @ X[support_]`` is ``coef_`` up to the gap.
 
     See Also
     --------

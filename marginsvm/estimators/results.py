@@ -18,7 +18,13 @@ from marginsvm._version import __version__
 from marginsvm._warnings import warn
 from marginsvm.certificate.bounded import level_of, lowest_values
 from marginsvm.certificate.certificate import Certificate, rows_in_words
-from marginsvm.certificate.proof import FLOATS, Confirmed, Proof, restated
+from marginsvm.certificate.proof import (
+    FLOATS,
+    Confirmed,
+    Proof,
+    dual_coefficients,
+    restated,
+)
 from marginsvm.estimators.absent import ABSENT_OF_CLASSIFIERS, ExplainsAbsent
 from marginsvm.estimators.inputs import (
     HOST,
@@ -127,22 +133,27 @@ class Fitted:
 
     def of_kernel(self, coef: Array) -> dict[str, Any]:
         """Attributes of a kernel predictor, as in SVC, from coefficients of all examples."""
-        support, X = np.flatnonzero(coef.any(axis=0)), self.training.X
-        if self.training.kernel.metric == "precomputed":
-            vectors = np.empty((0, 0))
-        else:
-            vectors = X[support] if X.dtype == object else as_matrix(X)[support].array
-        return {
-            **self.of_support(support),
-            "support_vectors_": vectors,
-            "dual_coef_": coef[:, support],
-        }
+        support = np.flatnonzero(coef.any(axis=0))
+        return {**self.of_support(support), "dual_coef_": coef[:, support]}
 
-    def of_support(self, support: Array) -> dict[str, Array]:
-        """``support_`` and ``n_support_``, from indices in the problem."""
+    def of_support(self, support: Array) -> dict[str, Any]:
+        """Attributes of the support vectors, as in SVC, from indices in the problem."""
+        found = {
+            "support_": self.training.kept[support],
+            "n_support_": self.n_support(support).astype(np.int32),
+        }
+        X = self.training.X
+        if self.training.kernel.metric == "precomputed":
+            return {**found, "support_vectors_": np.empty((0, 0))}
+        if not getattr(X, "in_memory", True):
+            return found
+        vectors = X[support] if X.dtype == object else as_matrix(X)[support].array
+        return {**found, "support_vectors_": vectors}
+
+    def n_support(self, support: Array) -> Array:
+        """Number of support vectors in each class, from indices in the problem."""
         codes, k = self.training.rows.codes[support], self.training.rows.n_classes
-        n_support = np.bincount(codes, minlength=k).astype(np.int32)
-        return {"support_": self.training.kept[support], "n_support_": n_support}
+        return np.bincount(codes, minlength=k)
 
     def embedded(self, q: Array) -> sp.csr_array:
         """Dual variables as a sparse array with one row for each given example."""
@@ -207,9 +218,8 @@ class FittedOneClass(Fitted):
         of_support = self.of_support(support)
         return {**found, **of_support, "coef_": predictor.coef, "dual_coef_": dual_coef}
 
-    def of_support(self, support: Array) -> dict[str, Array]:
-        found = super().of_support(support)
-        return {**found, "n_support_": found["n_support_"][INLIER:]}
+    def n_support(self, support: Array) -> Array:
+        return super().n_support(support)[INLIER:]
 
 
 class FittedIntervals(Fitted):
@@ -276,20 +286,15 @@ class FittedIntervals(Fitted):
             width = units * [proof.predictor.f[-1] for proof in proofs]
         found["epsilon_"] = self._of_outputs(width)
         if linear:  # the support of the proof, and its dual variables
-            alpha = np.hstack(
-                [proof.qp.rows.coefficients(proof.weights) for proof in proofs]
-            )
-            alpha = alpha * (units / self.problem.radius**2)
+            of = zip(proofs, self.problem.prices, strict=True)
+            columns = [dual_coefficients(p.qp, p.weights, price) for p, price in of]
+            alpha = np.hstack(columns) * units
             support = np.flatnonzero(alpha.any(axis=1))
-            found |= {
-                "support_": training.kept[support],
-                "dual_coef_": alpha[support].T,
-            }
+            found |= {**self.of_support(support), "dual_coef_": alpha[support].T}
         return found
 
-    def of_support(self, support: Array) -> dict[str, Array]:
-        n_support = np.array([len(support)], dtype=np.int32)
-        return {"support_": self.training.kept[support], "n_support_": n_support}
+    def n_support(self, support: Array) -> Array:
+        return np.array([len(support)])
 
     def in_units(self, lower: Any, upper: Any, violation: Any) -> dict[str, Any]:
         """Bounds on the norm, the inverse of the margin."""

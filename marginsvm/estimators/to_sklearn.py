@@ -41,8 +41,9 @@ def classifier(estimator: Any) -> Any:
             "SVC has a predictor for each pair of classes (one-vs-one), and none of "
             f"{n_classes} classes with a kernel: only two classes can be converted"
         )
-    model = SVC(C=spec.C, kernel="precomputed", class_weight=spec.class_weight)
-    return _libsvm(model.fit(np.eye(2), estimator.classes_), estimator, spec)
+    model = SVC(kernel="precomputed").fit(np.eye(2), estimator.classes_)  # for any C
+    model.set_params(C=spec.C, class_weight=spec.class_weight)
+    return _libsvm(model, estimator, spec)
 
 
 def regressor(estimator: Any) -> Any:
@@ -61,8 +62,9 @@ def regressor(estimator: Any) -> Any:
             C=spec.C, epsilon=spec.epsilon, fit_intercept=spec.fit_intercept
         )
         return _linear(model, estimator)
-    model = SVR(C=spec.C, kernel="precomputed", epsilon=spec.epsilon)
-    return _libsvm(model.fit(np.eye(2), [0.0, 1.0]), estimator, spec)
+    model = SVR(kernel="precomputed").fit(np.eye(2), [0.0, 1.0])  # for any C
+    model.set_params(C=spec.C, epsilon=spec.epsilon)
+    return _libsvm(model, estimator, spec)
 
 
 def outlier_detector(estimator: Any) -> Any:
@@ -70,8 +72,9 @@ def outlier_detector(estimator: Any) -> Any:
     from sklearn.svm import OneClassSVM
 
     spec = ProblemSpec.of(estimator)
-    model = OneClassSVM(kernel="precomputed", nu=0.5 if spec.nu is None else spec.nu)
-    model = _libsvm(model.fit(np.eye(2)), estimator, spec)
+    model = OneClassSVM(kernel="precomputed").fit(np.eye(2))  # for any nu
+    model.set_params(nu=0.5 if spec.nu is None else spec.nu)
+    model = _libsvm(model, estimator, spec)
     model.offset_ = -model.intercept_
     return model
 

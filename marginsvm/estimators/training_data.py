@@ -47,6 +47,9 @@ from marginsvm.problem.responses import below
 from marginsvm.problem.rows import Intervals, OutputRows, Rows, make_rows, share_caps
 from marginsvm.problem.spec import ProblemSpec
 
+LARGEST_WEIGHT = (
+    1e100  # sample weights are between its inverse and it: they are squared
+)
 INLIER = 1  # class of all examples where there are no labels
 
 
@@ -198,6 +201,13 @@ class TrainingData:
                 else None
             )
             rows = OutputRows(intervals, origin=origin, scales=scales, **free)
+        low, high = (1.0, 1.0) if weight is None else (weight.min(), weight.max())
+        if not 1.0 / LARGEST_WEIGHT <= low <= high <= LARGEST_WEIGHT:
+            raise ValueError(
+                f"sample weights (times class weights) are between {low:.3g} and {high:.3g}, and "
+                f"fits compute with {1 / LARGEST_WEIGHT:g} to {LARGEST_WEIGHT:g}: scale them; "
+                "a weight of 0 leaves an example out"
+            )
         X = examples(kept)
         kernel = Kernel() if spec.kernel == "linear" else kernel_on(spec, X, weight)
         if spec.normalize:
@@ -233,6 +243,11 @@ class TrainingData:
                 raise
         if isinstance(rows, OutputRows):
             return self._of_tubes(problem)
+        if problem.ridge is not None and problem.ridge.min() < np.finfo(FLOAT64).tiny:
+            raise ValueError(
+                f"C={spec.C:g} times sample weights and squared norms of the examples overflows: "
+                "scale X, or choose a smaller C, or C=inf for a hard margin"
+            )
         if spec.nu is None:
             return problem.with_hinge_loss() if spec.slack_is_linear else problem
         if spec.is_soft:

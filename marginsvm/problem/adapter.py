@@ -341,6 +341,15 @@ class KernelMatrixAdapter(ABC):
             outputs = zip(low, high, costs.astype(float).tolist(), strict=True)
         return [regression(examples, a, b, C=C, **given) for a, b, C in outputs]
 
+    @property
+    def prices(self) -> list[Array | None]:
+        """``C m`` of the examples, for each program; None: alpha has no upper bounds."""
+        if self.loss != "hinge" or np.isinf(self.C):
+            return [None] * len(self.programs)
+        n, m = self.rows.n_examples, self.rows.weights
+        costs = np.broadcast_to(self.costs, len(self.programs)).astype(float)
+        return [C * (np.ones(n) if m is None else m) for C in costs.tolist()]
+
     def w_of(self, vector: Predictor) -> Array:
         """The w of the programs, of shape (k, d), for a predictor of the problem."""
         if self.examples.is_kernel:
@@ -743,7 +752,7 @@ class GramAdapter(KernelMatrixAdapter):
         if centred:
             K -= K.mean(axis=0)
             K -= K.mean(axis=1)[:, None]
-        K.flat[:: len(K) + 1] += rounding
+        K.flat[:: len(K) + 1] += rounding or 1.0  # 0: of a matrix of zeros
         # a factor takes a tenth of the time of eigenvalues
         return bool(dpotrf(K.T, lower=1, clean=0, overwrite_a=1)[1] == 0)
 

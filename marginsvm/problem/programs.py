@@ -23,7 +23,8 @@ from marginsvm.problem.row_maps import (
 
 def cost_of_slack(C: Any, weight: Any, radius: Any) -> Any:
     """Cost of slack of examples with sample weights, in units of the radius."""
-    return C * weight * radius * radius
+    with np.errstate(over="ignore"):  # fits refuse what overflows
+        return C * weight * radius * radius
 
 
 def classification(

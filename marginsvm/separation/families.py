@@ -854,6 +854,8 @@ def data_of(family: Family, X: Any, given: Mapping[str, Any]) -> Data:
     asked = bool(given["fit_intercept"] and family.intercept)
     constant = _constant_of(X, names) if asked else None
     added = asked and constant is None
+    if not (added or X.shape[1]):
+        raise ValueError("X has no columns, and there is no intercept to estimate")
     return Data(X, y, np.flatnonzero(used), n, names, added, constant, more)
 
 
@@ -869,7 +871,8 @@ def numbers_of(X: Any) -> Any:
     refuse_foreign("check_separability", X)
     check_exact(X)
     try:
-        X = check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32))
+        how: Any = {"accept_sparse": "csr", "ensure_min_features": 0}
+        X = check_array(X, dtype=(np.float64, np.float32), **how)
     except ValueError as error:
         advice = {
             "NaN": "X contains NaN; leave out the examples with missing values, or impute them",

@@ -234,12 +234,13 @@ class Separability:
         shown = [
             c for c in self.coefficients if c in first and first[0].status != FINITE
         ]
-        width, left = (
-            max((len(c.name) for c in shown), default=0),
-            len(self.coefficients),
-        )
+        names, left = [_printable(c.name) for c in shown], len(self.coefficients)
+        width = max(map(len, names), default=0)
         words = {families.EITHER: "infinite, of either sign"}
-        table = [f"  {c.name:<{width}}  {words.get(c.status, c.status)}" for c in shown]
+        table = [
+            f"  {name:<{width}}  {words.get(c.status, c.status)}"
+            for name, c in zip(names, shown, strict=True)
+        ]
         more = f"  and {left - len(table)} more: see coefficients or to_frame()"
         texts = [fill(text, _WIDTH) for text in self._texts()]
         return "\n".join([*texts, *table, *[more] * (0 < len(table) < left)])
@@ -315,7 +316,13 @@ class Separability:
 
 
 def _listed(names: Any) -> str:
-    return ", ".join(map(str, names[:_LISTED])) + ", ..." * (len(names) > _LISTED)
+    few = map(_printable, names[:_LISTED])
+    return ", ".join(few) + ", ..." * (len(names) > _LISTED)
+
+
+def _printable(name: Any) -> str:
+    """A name with control characters, such as line ends, written out."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(name))
 
 
 _CONSTRAINTS = {"fit_intercept": ["boolean"]}

@@ -54,7 +54,7 @@ class Solution:
         self.w = np.zeros((qp.k, qp.examples.width))
         self.P, self.D = np.inf, -np.inf if qp.level else 0.0
         self.n_iter, self.idle, self.stopped, self.mark = 0, 0, False, (1.0, -np.inf)
-        self.tube, self.rounding = qp.hard and not qp.game, 0.0
+        self.tube, self.rounding = qp.hard and not qp.by_margins, 0.0
         self.violation = 0.0 if self.tube or qp.by_margins else np.nan
         if self.tube:
             assert isinstance(qp.rows, IntervalEnds)
