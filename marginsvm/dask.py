@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from copy import copy
 from functools import partial
-from itertools import chain, pairwise
+from itertools import chain, pairwise, repeat
 from operator import getitem, itemgetter
 from typing import Any
 
@@ -301,32 +301,37 @@ class _Chunks(Blocks):
         of_worker: dict[Any, list[int]] = {}
         for c, chunk in enumerate(chunks):
             of_worker.setdefault(tuple(where[chunk.key][:1]), []).append(c)
-        self._tasks = [
+        shares = (
             some[t::threads] for some in of_worker.values() for t in range(threads)
-        ]
+        )
+        self._shares = [some for some in shares if some]
+        # what a task works on, so that no round lists all chunks
+        of_shares = [[chunks[c] for c in some] for some in self._shares]
+        self._grouped = client.map(list, of_shares, pure=False)
         self._sent: dict[int, tuple[Any, list[Any]]] = {}
 
     def each(
         self, work: Callable[..., Any], *local: Any, join: Any = list
     ) -> list[Any]:
-        parts = list(zip(self._chunks, *map(self._parts_of, local), strict=True))
-        tasks = [[parts[c] for c in some] for some in self._tasks if some]
+        parts = map(self._parts_of, local)
+        run = partial(_each, work, join)
         found = self._client.gather(
-            self._client.map(partial(_each, work, join), tasks, pure=False)
+            self._client.map(run, self._grouped, *parts, pure=False)
         )
-        of_chunk = dict(zip(chain(*self._tasks), chain(*found), strict=True))
-        return [one for c in range(len(parts)) for one in of_chunk[c]]
+        of_chunk = dict(zip(chain(*self._shares), chain(*found), strict=True))
+        return [one for c in range(len(self._chunks)) for one in of_chunk[c]]
 
     def _parts_of(self, a: Any) -> list[Any]:
-        """What belongs to each chunk; rows do not change, and are sent once, to all workers."""
-        if a is None or isinstance(a, np.ndarray):
-            return [a if a is None else a[place] for place in self._places]
-        if id(a) not in self._sent:  # keep a alive: its id stays unique
-            parts = [
-                a[place] for place in self._places
-            ]  # by tasks: lost ones are sent again
-            self._sent[id(a)] = a, self._client.map(copy, parts, pure=False)
-        return self._sent[id(a)][1]
+        """What belongs to the chunks of each task; rows do not change, and are sent once."""
+        if a is None:
+            return [None] * len(self._shares)
+        if id(a) in self._sent:
+            return self._sent[id(a)][1]
+        parts: list[Any] = [[a[self._places[c]] for c in some] for some in self._shares]
+        if not isinstance(a, np.ndarray):  # by tasks: lost ones are sent again
+            parts = self._client.map(copy, parts, pure=False)
+            self._sent[id(a)] = a, parts  # keep a alive: its id stays unique
+        return parts
 
     def _fetched(self, index: Array) -> Any:
         at = [
@@ -346,9 +351,15 @@ class _Chunks(Blocks):
         )
 
 
-def _each(work: Callable[..., Any], join: Any, chunks: list[Any]) -> list[Any]:
+def _each(
+    work: Callable[..., Any], join: Any, chunks: list[Any], *local: Any
+) -> list[Any]:
+    parts = (repeat(None) if some is None else some for some in local)
     with single_threaded_blas():
-        return [join(chunk.each(work, *local, join=join)) for chunk, *local in chunks]
+        return [
+            join(chunk.each(work, *some, join=join))
+            for chunk, *some in zip(chunks, *parts, strict=False)
+        ]
 
 
 def _ready(client: Any, checked: list[Any], layout: Layout, kept: Array) -> _Chunks:

@@ -13,6 +13,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 import marginsvm
+from marginsvm import _compiling
 
 matplotlib.use("Agg")
 
@@ -46,6 +47,9 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    if _compiling.njit is None:  # the warning is expected there
+        ignored = "ignore::marginsvm._compiling.NotCompiledWarning"
+        config.addinivalue_line("filterwarnings", ignored)
     if config.pluginmanager.hasplugin("cacheprovider"):
         config.pluginmanager.register(Passed(config), "passed")
 

@@ -35,7 +35,8 @@ import pandas as pd
 from distributed import Client, LocalCluster
 
 from marginsvm import dask as module
-from marginsvm.dask import DaskBlocks, DaskMargin
+from marginsvm.dask import DaskBlocks, DaskMargin, _chunk
+from marginsvm.estimators.fit_blocks import look
 
 pytestmark = [
     pytest.mark.slow,  # the cluster starts for seconds
@@ -405,3 +406,12 @@ def test_without_dask_the_package_works_and_says_what_is_missing():
         "except ImportError as error:\n    print(error)"
     )
     assert "pip install 'marginsvm[dask]'" in python("-c", code)
+
+
+def test_chunks_that_are_computed_again_must_be_the_same():
+    X, y = np.eye(4), np.array([0, 1, 0, 1])
+    checked, other = (look("MaxMarginClassifier", 3, (a, y)) for a in (X, -X))
+    digest = checked[1].digest
+    np.testing.assert_array_equal(_chunk(checked, digest, None, X.dtype).array, X)
+    with pytest.raises(ValueError, match="block 3 is not what it was"):
+        _chunk(other, digest, None, X.dtype)

@@ -21,7 +21,6 @@ from marginsvm.solvers import newton, solve
 LOSSES = ["hinge", "squared_hinge"]
 FORMS = [np.asarray, sp.csr_array]
 
-
 KINDS = {
     "plain": lambda rng, X: X,
     "one feature": lambda rng, X: X[:, :1],
@@ -527,3 +526,14 @@ def test_stored_fits_do_not_hold_the_data(rng):
     model = MaxMarginClassifier(C=1.0, loss="hinge", warm_start=True, max_iter=1)
     vectors = fit(model, X, y).support_vectors_.nbytes
     assert len(pickle.dumps(model)) - vectors < X.nbytes
+
+
+def test_the_limit_of_a_container_is_the_memory(tmp_path, monkeypatch):
+    machine = solve.installed.__wrapped__()
+    for name, written in (("one", "max"), ("other", "12345\n")):
+        (tmp_path / name).write_text(written)
+    places = [tmp_path / "none", tmp_path / "one"]
+    monkeypatch.setattr("marginsvm.solvers.solve.CONTAINERS", places)
+    assert machine is None or solve.installed.__wrapped__() >= machine
+    places.append(tmp_path / "other")
+    assert solve.installed.__wrapped__() == 12345

@@ -315,3 +315,11 @@ def test_what_has_none_is_refused(rng):
     )
     with pytest.raises(ValueError, match="not objects"):
         words.to_sklearn()
+
+
+def test_pickles_of_0_2_end_in_a_sentence():
+    """They name modules of marginsvm.algorithms."""
+    pickled = b"cmarginsvm.algorithms.momentum\nMomentumMarginClassifier\n."
+    for load in (pickle.loads, lambda data: joblib.load(io.BytesIO(data))):
+        with pytest.raises(ImportError, match=r"fitted with marginsvm 0\.2.*fit again"):
+            load(pickled)

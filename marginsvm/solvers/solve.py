@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 
@@ -25,6 +27,11 @@ SHORT = 5.0
 # Rows, entries of all rows, and examples that interior points solve in some milliseconds.
 FEW, SMALL, FEWEST = 500, 2**16, 200
 ROUNDING = 1e-14  # of a gap
+# Limits of memory that containers have: of cgroup 2 and 1.
+CONTAINERS = (
+    "/sys/fs/cgroup/memory.max",
+    "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+)
 
 
 def solve(
@@ -140,11 +147,14 @@ def methods(qp: QuadraticProgram) -> list[Method]:
 
 @cache
 def installed() -> int | None:
-    """Memory of the machine in bytes; None if unknown."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return None
+    """Memory of the machine, or the limit of its container, in bytes; None if unknown."""
+    limits = []
+    with suppress(AttributeError, ValueError, OSError):
+        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    for path in CONTAINERS:
+        with suppress(ValueError, OSError):  # "max": there is none
+            limits.append(int(Path(path).read_text()))
+    return min(limits, default=None)
 
 
 def refuse_what_cannot_fit(qp: QuadraticProgram) -> None:
