@@ -304,7 +304,7 @@ class Problem:
         found = [*map(len, self.coef)], len(self.intercept_), len(self.epsilon_)
         expect(
             found == sizes,
-            f"{sizes} numbers in coef, intercept_ and epsilon_, as {len(table[0])} columns need",
+            f"{sizes} numbers in coef, intercept_ and epsilon_ for data of {len(table[0])} columns",
             found,
         )
         expect(d == self.n or not self.given, f"a kernel matrix of {self.n} columns", d)

@@ -122,10 +122,6 @@ def others(name, value, draw):
             yield {**value, "y": np.roll(value["y"], 1, axis=0)}
 
 
-COUNTS, LABELS = {"poisson", "negative_binomial"}, {"binomial", "multinomial"}
-SAME_ROWS = {**dict.fromkeys(COUNTS, COUNTS), **dict.fromkeys(LABELS, LABELS)}
-
-
 def is_same(value, other):
     """Whether a change changes nothing."""
     if type(value) is not type(other):
@@ -208,8 +204,11 @@ def test_forged_reports_are_refused(number):
                 assert other is None or not (np.abs(other) > np.abs(value)).any()
             elif name == "given":  # what has no influence on the rows
                 assert set(other) == set(value)
-            elif name == "family":  # regressions whose rows are the same
-                assert {value, other} <= SAME_ROWS[other]
+            elif name == "family":  # the same is true of another regression
+                given = {**options, "family": other, "sample_weight": weight}
+                own = check_separability(X, y, **given)
+                assert (own.kind, own.exact) == (report.kind, True)
+                assert own.coefficients == report.coefficients
             elif name == "coefficients":  # signs, without ``exact``
                 assert not exact
                 assert [c.name for c in other] == [c.name for c in value]
@@ -323,3 +322,19 @@ def test_other_outcomes_under_other_names_are_those_of_the_report():
     report = check_separability(X, np.array(["a", "b", "c"])[codes])
     assert check_separability_proof(report, X, codes, exact=True)
     assert not check_separability_proof(report, X, np.roll(codes, 1))
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_a_row_that_is_to_be_fitted_exactly_is_not_separated(exact):
+    """A proof for classes is none for counts: those above 0 must stay where they are."""
+    X, y = [[2.0], [-2.0], [-1.0], [-2.0]], [1, 0, 0, 0]
+    report = check_separability(X, y)
+    assert (report.kind, check_separability(X, y, family="poisson").kind) == (
+        "complete",
+        "quasi-complete",
+    )
+    for family in ("poisson", "negative_binomial"):
+        check = check_separability_proof(
+            replace(report, family=family), X, y, exact=exact
+        )
+        assert "fitted exactly" in check.reason

@@ -157,6 +157,8 @@ def _flaw(report: Any, X: Any, y: Any, weight: Any, exact: bool) -> tuple[str, b
     separated, used = report.pairs, np.zeros(data.n, bool)
     if separated.shape != design.shape[:1]:
         return "pairs has another number of rows", exact
+    if (separated & design.equality).any():
+        return "rows that are to be fitted exactly are called separated", exact
     used[data.example] = True
     flaw = _difference(
         report,
