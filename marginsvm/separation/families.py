@@ -152,8 +152,8 @@ class Data(NamedTuple):
     n: int
     names: list[str]
     intercept: bool
-    constant: str | None
     more: Mapping[str, Any]
+    constant: str | None = None
 
 
 def as_printed(X: Any) -> tuple[Any, Array, Array] | None:
@@ -856,7 +856,7 @@ def data_of(family: Family, X: Any, given: Mapping[str, Any]) -> Data:
     added = asked and constant is None
     if not (added or X.shape[1]):
         raise ValueError("X has no columns, and there is no intercept to estimate")
-    return Data(X, y, np.flatnonzero(used), n, names, added, constant, more)
+    return Data(X, y, np.flatnonzero(used), n, names, added, more, constant)
 
 
 def _constant_of(X: Any, names: list[str]) -> str | None:
