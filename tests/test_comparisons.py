@@ -28,7 +28,7 @@ def test_pairs_are_compared_at_times_of_risk(seed):
     entry = time - rng.integers(1, 12, n) if seed % 2 else np.full(n, -np.inf)
     more = {"strata": strata, "entry": entry} if seed % 2 else {"strata": strata}
     y = np.column_stack([time, event]).astype(float)
-    data = families.Data(None, y, np.arange(n), n, [], False, None, more)
+    data = families.Data(None, y, np.arange(n), n, [], False, more)
     winner, rival, _, since, until, _ = families.FAMILIES["cox"].pairs(data)
     assert set(zip(winner, rival, strict=True)) <= set(
         pairs_of("cox", y.tolist(), more)
