@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from helpers.claiming import attributes, changed, claim, is_found
+from helpers.claiming import attributes, changed, claim, is_found, refused
 from helpers.estimators import ESTIMATORS, fit, make, overlapping, separable
 from helpers.hostile import hostile_problem, truthful
 from sklearn.base import clone
@@ -117,6 +117,34 @@ def test_each_attribute_is_read(exact, rng):
     squared = MaxMarginClassifier(C=0.3).fit(X, y)
     squared.nu_ = clf.nu_
     assert "nu_" in check_certificate(squared, X, y, exact=exact).reason
+
+
+OF_ALL = {"one_class": True, "of": "another", "radius": np.nan, "nu": 0.5}
+OBJECTIVES = {"objective": 1.0, "objective_bound": 1.0}
+OF_NORMS = {"violation": 1.0, "widened_bound": 1.0, "violation_of_zero": 1.0}
+OF_OTHERS = [
+    (model, name, value)
+    for model, fields in (
+        (MaxMarginClassifier(), OF_ALL | OBJECTIVES | OF_NORMS),
+        (DualLpRegressor(), OF_ALL | OBJECTIVES),
+        (MaxMarginRegressor(), OF_ALL),
+    )
+    for name, value in fields.items()
+]
+
+
+@pytest.mark.parametrize(("model", "name", "value"), OF_OTHERS, ids=str)
+def test_fields_of_other_kinds_of_fits_are_refused(model, name, value, rng):
+    X, y = separable(rng, n=20)
+    clf = fit(clone(model), X, y.astype(float))
+    assert check_certificate(clf, X, y.astype(float))
+    refused(clf, name, X, y.astype(float), **{name: value})
+
+
+@pytest.mark.parametrize("radius", [0.0, -1.0, np.inf, None, "1"])
+def test_a_radius_is_a_positive_number(radius, rng):
+    X, y = separable(rng, n=20)
+    refused(MaxMarginClassifier().fit(X, y), "radius", X, y, radius=radius)
 
 
 def test_a_search_publishes_what_it_has_found(rng):

@@ -15,6 +15,7 @@ from sklearn.base import is_outlier_detector, is_regressor
 from marginsvm.certificate.bounded import Floats, Numbers, Rationals, largest_multiple
 from marginsvm.certificate.certificate import (
     Bounds,
+    Certificate,
     StatesObjectives,
     relative_gap,
     rows_in_words,
@@ -31,6 +32,7 @@ NEGLIGIBLE = (
 NU_RTOL = 1e-12  # relative error of ``nu_``, a quotient of sums of alpha in floats
 ZERO_RTOL = 1e-9  # relative error of the violation of w = 0, which fit and check round differently
 SUM_TOLERANCE = 1e-9  # rounding of the sum of the weights, which is 1
+OBJECTIVES = ("objective", "objective_bound")
 NO_CLAIM = ("stalled", "max_iter", "stopped", "interrupted")
 ABSENT = object()
 
@@ -241,6 +243,7 @@ class _Check:
             self.reasons += self.status()
             self.reasons += self.wrong_nu()
         self.reasons += self.wrong_offset()
+        self.reasons += self.wrong_kind()
         reasons = [*self.reasons, *wrong]
         given = lower, upper, self.reading, self.violation, self.excess
         return CertificateCheck(*given, not reasons, "; ".join(reasons))
@@ -249,6 +252,10 @@ class _Check:
         raise NotImplementedError
 
     def holds(self) -> dict[str, bool]:
+        raise NotImplementedError
+
+    def not_stated(self) -> tuple[str, ...]:
+        """Fields of the certificate that such fits leave at their defaults."""
         raise NotImplementedError
 
     def status(self) -> Iterator[str]:
@@ -309,6 +316,18 @@ class _Check:
         ):
             yield f"nu_ is {found!r}, but the weights give {nu!r}"
 
+    def wrong_kind(self) -> Iterator[str]:
+        """Errors in fields that say what was fitted, or that are of other kinds of fits."""
+        stated = {name: getattr(Certificate, name) for name in self.not_stated()}
+        stated["one_class"] = is_outlier_detector(self.estimator)
+        for name, value in stated.items():
+            found = getattr(self.claim, name)
+            if not (type(found) is type(value) and found == value):
+                yield f"{name} is {found!r}, not {value!r}"
+        radius = self.claim.radius
+        if not (_is_number(radius) and 0.0 < radius < inf):
+            yield f"radius is {radius!r}, not a positive number"
+
     def wrong_offset(self) -> Iterator[str]:
         """Errors in ``offset_`` of outlier detectors: at most a fraction nu lies below it."""
         estimator, numbers, found = self.estimator, self.numbers, self.found
@@ -333,6 +352,9 @@ class _Check:
 
 
 class _OfMargins(_Check):
+    def not_stated(self) -> tuple[str, ...]:
+        return ("violation", "widened_bound", "violation_of_zero", *OBJECTIVES)
+
     def bounds(self) -> tuple[float, float]:
         """Both bounds on the margin; claims may exceed them by rounding, relative to the scale."""
         numbers, claim, found = self.numbers, self.claim, self.found
@@ -390,6 +412,10 @@ class _OfMargins(_Check):
 
 
 class _OfNorms(_Check):
+    def not_stated(self) -> tuple[str, ...]:
+        objectives = isinstance(self.estimator, StatesObjectives)
+        return ("nu", "of", *(() if objectives else OBJECTIVES))
+
     def bounds(self) -> tuple[float, float]:
         numbers, claim, found = self.numbers, self.claim, self.found
         objectives = [primal.objective for primal in self.primals]
