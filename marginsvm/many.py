@@ -107,7 +107,7 @@ class ManyFits(Sequence[Any]):
         return len(self.margin)
 
     def __getitem__(self, index: Any) -> Any:
-        """The fitted estimator of one problem."""
+        """The fitted estimator of one problem, without ``support_vectors_``: X is not kept."""
         i = range(len(self))[index]
         if isinstance(i, range):
             return [self[j] for j in i]

@@ -111,7 +111,10 @@ def test_each_is_what_a_single_fit_is(case, estimator):
             one.margin_,
             one.margin_bound_,
         )
-        assert set(vars(single)) == set(vars(one))
+        # the results do not hold X
+        assert set(vars(single)) - {"support_vectors_"} == set(vars(one)) - {
+            "support_vectors_"
+        }
         if case in LAYOUTS:
             assert one.gap_ <= 1e-6
             assert not fits.single[i] or (case == "far" and not estimator.fit_intercept)

@@ -98,7 +98,7 @@ def test_certificates_and_displays_of_pipelines_and_searches(cls, rng, plots):
             == cls.__name__
         )
     display = MarginPathDisplay.from_estimator(alone, x="n_iter")
-    assert display.ax_.get_xlabel() == "rounds"
+    assert display.ax_.get_xlabel() == "iterations"
     with pytest.raises(ValueError, match="seconds"):
         display.plot(x="time")
 

@@ -115,6 +115,7 @@ class Data:
         """Blocks stay where they are; kernels need the examples in memory."""
         examples, y, weight = Source(source).read()
         if hasattr(estimator, "classes_"):
+            y = column_or_1d(y, warn=True)
             weight = _with_class_weights(estimator, y, weight)
         kept = np.flatnonzero(weight > 0)
         X: Any = examples(kept)

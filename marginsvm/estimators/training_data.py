@@ -243,13 +243,15 @@ class TrainingData:
                 raise
         if isinstance(rows, OutputRows):
             return self._of_tubes(problem)
+        if spec.nu is None and spec.slack_is_linear:
+            return problem.with_hinge_loss()
         if problem.ridge is not None and problem.ridge.min() < np.finfo(FLOAT64).tiny:
             raise ValueError(
                 f"C={spec.C:g} times sample weights and squared norms of the examples overflows: "
                 "scale X, or choose a smaller C, or C=inf for a hard margin"
             )
         if spec.nu is None:
-            return problem.with_hinge_loss() if spec.slack_is_linear else problem
+            return problem
         if spec.is_soft:
             raise ValueError(
                 f"nu={spec.nu:g} is a soft margin by itself, in place of C, but C={spec.C:g}: "

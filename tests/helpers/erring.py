@@ -228,7 +228,7 @@ def case_of(name, p, kind):
     alpha = (
         plain.feasible(alpha)
         if plain.cap is not None or plain.game
-        else plain.balanced(alpha)
+        else plain.rows.balanced(alpha, plain.intercept, 0.0, None)
     )
     alpha = balanced(plain, alpha)
     V = plain.rows.coefficients(alpha)
