@@ -19,7 +19,7 @@ AXES = {"iterations": "n_iter", "passes": "n_passes", "seconds": "seconds"}
 
 @dataclass
 class Comparison:
-    """Estimators fitted to the same problem, as :func:`compare` returns them.
+    """Estimators fitted to the same problem, as :func:`~marginsvm.compare` returns them.
 
     Attributes
     ----------
@@ -144,7 +144,7 @@ def compare(
     Parameters
     ----------
     estimators : dict of str to estimator, or list of estimators
-        Classifiers of this package, or your own (:class:`DualStateMixin`). They are cloned. Those
+        Classifiers of this package, or your own (:class:`~marginsvm.DualStateMixin`). They are cloned. Those
         of a list are named after their classes.
     X : array-like or sparse matrix of shape (n_samples, n_features)
         Training data, or the kernel matrix of shape (n_samples, n_samples).
