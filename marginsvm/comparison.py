@@ -144,8 +144,8 @@ def compare(
     Parameters
     ----------
     estimators : dict of str to estimator, or list of estimators
-        Classifiers of this package, or your own (:class:`~marginsvm.DualStateMixin`). They are cloned. Those
-        of a list are named after their classes.
+        Classifiers of this package, or your own (:class:`~marginsvm.DualStateMixin`). They are
+        cloned. Those of a list are named after their classes.
     X : array-like or sparse matrix of shape (n_samples, n_features)
         Training data, or the kernel matrix of shape (n_samples, n_samples).
     y : array-like of shape (n_samples,)

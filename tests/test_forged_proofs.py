@@ -496,13 +496,15 @@ def test_files_with_other_bytes_are_refused_or_true(number, irises, capsys):
         at = draw.randrange(min(len(content), 200 if path == data else 10**9))
         if draw.random() < 0.2:
             del content[at:]
-        for _ in range(draw.choice([0, 1, 1, 3])):
-            content[draw.randrange(max(len(content), 1))] = draw.randrange(256)
+        for _ in range(draw.choice([0, 1, 1, 3]) if content else 0):
+            content[draw.randrange(len(content))] = draw.randrange(256)
         path.write_bytes(content)
         text, status = said(proof, data_csv if path == data_csv else data, capsys)
         accepted += not status
         if not status:
-            assert text.startswith(
-                "TRUE: 1.47764322053 <= best margin <= 1.47764322054 ("
-            )
+            bounds = r"TRUE: ([\d.]+) <= best margin <= ([\d.]+) \("
+            lower, upper = map(float, re.match(bounds, text).groups())
+            assert (
+                lower <= 1.47764322054 <= upper + 1e-11
+            )  # the margin; other digits claim less
     assert accepted < 0.4 * number

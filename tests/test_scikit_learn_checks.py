@@ -267,6 +267,9 @@ REASONS = {
         "test_sparse_sparse_oneclasssvm[*-poly-X_train2* "
         "test_sparse_sparse_oneclasssvm[*-rbf-X_train[02]*"
     ),
+    "They predict an example for which the scores of two classes are equal.": (
+        "test_sparse_svc[*-linear-X_train1*"
+    ),
     "They compare how examples that are equal share their weight, which is free.": (
         "test_sparse_sparse_oneclasssvm[*-rbf-X_train3*"
     ),

@@ -170,7 +170,7 @@ def lines_of(of: str, X: Array, y: Any) -> list[list[Any]]:
     if of == "one class":
         return [*X.tolist()]
     if y is None:
-        raise ValueError(
+        raise verify_alone.RefusedError(
             "y is missing: give the class labels or the targets of the fit"
         )
     last = np.asarray(y).reshape(len(X), -1).tolist()

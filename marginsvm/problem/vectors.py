@@ -16,7 +16,7 @@ AnyPredictor = TypeVar("AnyPredictor", bound="Predictor")
 # Nothing modifies these; but frozen dataclasses take as long to make as sums of few numbers.
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class Predictor:
     """A predictor in feature space; it need not be a combination of rows.
 
@@ -84,7 +84,7 @@ class Predictor:
         )
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class Vector(Predictor):
     """``A^T c``, a combination of rows, together with its coefficients c (dual variables).
 
@@ -120,7 +120,7 @@ def _sum(one: Predictor, other: Predictor, image: Array, coef: Array) -> Any:
     return kind(image, coef, one.start if other.start is None else other.start)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class BestResponse:
     """The best response to a predictor: a distribution q, and ``vector = A^T q``."""
 
