@@ -27,12 +27,8 @@ from marginsvm import (
 )
 from marginsvm._rounding import LpNorm
 from marginsvm.papers import coordinates as loops
-from marginsvm.papers.dual_lp import (
-    Newton,
-    RajBach,
-    draw,
-    working_set,
-)
+from marginsvm.papers.dual_lp import RajBach, draw
+from marginsvm.papers.dual_lp_newton import Newton, working_set
 from marginsvm.papers.layout import layout_of
 from marginsvm.problem.adapter import GramAdapter, LinearAdapter
 from marginsvm.problem.rows import Intervals, OutputRows, intervals_of, make_rows

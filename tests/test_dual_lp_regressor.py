@@ -208,7 +208,9 @@ def test_a_sparse_signal_is_recovered(seed):
 
 def test_restarts_find_the_linear_rate_of_a_hard_tube(monkeypatch):
     """Few rows are active there: without restarts, the gap falls as 1 / t^2 at best."""
-    monkeypatch.setattr("marginsvm.papers.dual_lp.Newton.is_due", lambda *_: False)
+    monkeypatch.setattr(
+        "marginsvm.papers.dual_lp_newton.Newton.is_due", lambda *_: False
+    )
     X, y = regression(np.random.default_rng(0))
     tube = DualLpRegressor(
         epsilon=1.0, fit_intercept=False, tol=1e-9, max_iter=300, random_state=0
