@@ -33,7 +33,7 @@ from marginsvm.estimators.exact import MaxMarginClassifier
 from marginsvm.estimators.fit_blocks import source_data
 from marginsvm.estimators.outliers import MaxMarginOutlierDetector
 from marginsvm.estimators.regressor import MaxMarginRegressor
-from marginsvm.problem.kernels import kernel_on
+from marginsvm.problem.kernel_functions import kernel_on
 from marginsvm.problem.matrix import Blocks, as_matrix, examples_on_host, on_host
 from marginsvm.problem.quadratic_program import quantile
 from marginsvm.problem.source import Source

@@ -8,7 +8,6 @@ parameters. They may also be called: ``softmax(rows, margins, mu)`` is
 ``softmax.respond(rows, margins, mu)``.
 """
 
-from marginsvm._rounding import LpNorm
 from marginsvm.estimators.dual_state import DualStateMixin
 from marginsvm.estimators.parameters import (
     CommonParameters,
@@ -19,6 +18,7 @@ from marginsvm.estimators.parameters import (
 )
 from marginsvm.fit import Algorithm, Candidate, Requirements, Stopping, measured, play
 from marginsvm.problem.adapter import GramAdapter, KernelMatrixAdapter, LinearAdapter
+from marginsvm.problem.norms import LpNorm
 from marginsvm.problem.responses import (
     CappedSoftmax,
     Euclidean,

@@ -18,9 +18,10 @@ from scipy.optimize import minimize_scalar
 
 from marginsvm._threads import let_interrupts_through
 from marginsvm._typing import Array
-from marginsvm.certificate import proof as proofs
+from marginsvm.certificate import publication
 from marginsvm.certificate.certificate import relative_gap
-from marginsvm.certificate.proof import WORTH_A_PROOF, Confirmed, vanishing
+from marginsvm.certificate.certified import Certified, of_outputs, scales_of
+from marginsvm.certificate.overlap import WORTH_A_PROOF, prove_overlap, vanishing
 from marginsvm.problem.adapter import ColumnPlan, KernelMatrixAdapter
 from marginsvm.problem.matrix import FLOAT64
 from marginsvm.problem.quadratic_program import QuadraticProgram
@@ -153,9 +154,9 @@ class Progress:
         The quantity compared with ``tol`` for regression.
     seconds, n_passes : float
         Time and passes of the iterations.
-    confirmed_at : int
+    certified_at : int
         Iteration of the last verification of the bounds, which takes some passes.
-    confirmed : Confirmed or None
+    certified : Certified or None
         Certified values of these candidates, once computed.
     begun : Progress or None
         The progress at the last look, if ``max_iter`` cut the way to the next one short; a resumed
@@ -183,8 +184,8 @@ class Progress:
     error: float | None = None
     seconds: float = 0.0
     n_passes: float = 0.0
-    confirmed_at: int = 0
-    confirmed: Confirmed | None = None
+    certified_at: int = 0
+    certified: Certified | None = None
     begun: Progress | None = None
     settled: bool = False
     history: list[Line] = field(default_factory=list)
@@ -320,9 +321,9 @@ class Algorithm(ABC):
                 found["upper"], found["proof"] = upper, candidate
         return found
 
-    def confirmed(
+    def certified(
         self, problem: KernelMatrixAdapter, progress: Progress
-    ) -> Confirmed | None:
+    ) -> Certified | None:
         """Certified results of a fit; None: computed from its candidates."""
         return None
 
@@ -437,8 +438,8 @@ class Stopping:
             small = max(self.negligible, wanted) if self.tol > 0 else self.negligible
         return self._status(problem, lower, progress.upper, small, separates=True)
 
-    def confirmed(
-        self, problem: KernelMatrixAdapter, progress: Progress, bounds: Confirmed
+    def status_of(
+        self, problem: KernelMatrixAdapter, progress: Progress, bounds: Certified
     ) -> str | None:
         """The status for stopping by certified bounds, or None."""
         if isinstance(problem.rows, OutputRows):
@@ -554,9 +555,9 @@ def play(
     ('certified', True)
     """
     progress = begin(algorithm, problem) if resume is None else resume.copy()
-    known, stopped = progress.confirmed, False
+    known, stopped = progress.certified, False
     # a resumed fit may have reached the goal already
-    status = stopping.confirmed(problem, progress, known) if known else None
+    status = stopping.status_of(problem, progress, known) if known else None
     while not (
         status or stopped or progress.settled or progress.n_iter >= stopping.max_iter
     ):
@@ -568,8 +569,8 @@ def play(
     if (
         status is None and stopping.goal != "rounds"
     ):  # the certified bounds may reach the goal
-        progress.confirmed = progress.confirmed or confirm(algorithm, problem, progress)
-        status = stopping.confirmed(problem, progress, progress.confirmed)
+        progress.certified = progress.certified or certify(algorithm, problem, progress)
+        status = stopping.status_of(problem, progress, progress.certified)
     without = "stopped" if stopped else "stalled" if progress.settled else "max_iter"
     return Outcome(status or without, progress)
 
@@ -634,7 +635,7 @@ def advance(
     changes["settled"] = state is progress.state
     changes["state"], changes["n_iter"] = state, n_iter
     changes["n_passes"] = progress.n_passes + problem.work.passes
-    changes["confirmed"] = None
+    changes["certified"] = None
     changes["seconds"] = progress.seconds + time.perf_counter() - begun
     vars(progress).update(
         changes
@@ -670,7 +671,7 @@ def check(
     status, n, before = (
         stopping.promised(problem, progress),
         progress.n_iter,
-        progress.confirmed_at,
+        progress.certified_at,
     )
     wait = before if status == "no_margin" else before // 10  # a proof takes longer
     promising = status is not None and n > before + wait
@@ -679,9 +680,9 @@ def check(
     ) and stopping.goal != "rounds"
     if not (promising or (is_soft and n >= before + before // 4 + _UNPROMISED)):
         return None
-    bounds = confirm(algorithm, problem, progress)
-    ended = stopping.confirmed(problem, progress, bounds)
-    changes: dict[str, object] = {"confirmed_at": n, "confirmed": bounds}
+    bounds = certify(algorithm, problem, progress)
+    ended = stopping.status_of(problem, progress, bounds)
+    changes: dict[str, object] = {"certified_at": n, "certified": bounds}
     if status == "no_margin":  # keep the bound of this proof
         changes["upper"] = min(progress.upper, bounds.upper)
     elif ended is None and status is not None and progress.error is None:
@@ -705,9 +706,9 @@ LOG_SCALES = (-5.0, 10.0)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # vectors that overflow give no bounds
-def confirm(
+def certify(
     algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress
-) -> Confirmed:
+) -> Certified:
     """Publish the best model and the best alpha so far, with certified bounds.
 
     Parameters
@@ -717,33 +718,33 @@ def confirm(
     progress : Progress
         After at least one iteration.
     """
-    known = algorithm.confirmed(problem, progress)
+    known = algorithm.certified(problem, progress)
     if known is not None:
         return known
     found, (qp,) = progress.proof, problem.programs
     assert found is not None
     model, predictor = _best_model(algorithm, problem, progress, qp)
-    proof = proofs.prove_overlap(
-        proofs.with_weights(qp, predictor, found.vector.coef),
+    proof = prove_overlap(
+        publication.with_weights(qp, predictor, found.vector.coef),
         SHARE_OF_PROOFS * progress.n_passes,
     )
-    return Confirmed(model, (proof,), np.ones(1))
+    return Certified(model, (proof,), np.ones(1))
 
 
 def unproved(
     algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress
-) -> Confirmed:
+) -> Certified:
     """The model so far by its floats, with bounds that claim nothing: no example is read."""
     programs, rows, scales = problem.programs, problem.rows, np.ones(1)
     points: Any = algorithm.points(problem, progress)
     if isinstance(rows, OutputRows):
-        scales = proofs.scales_of(rows, programs)
-        of = proofs.of_outputs(rows, programs, points)
+        scales = scales_of(rows, programs)
+        of = of_outputs(rows, programs, points)
     else:
         of = ((qp, *point) for qp, point in zip(programs, points, strict=True))
-    found = tuple(proofs.unproved(*one, total=1.0 / len(programs)) for one in of)
+    found = tuple(publication.unproved(*one, total=1.0 / len(programs)) for one in of)
     model = Predictor(problem.zeros().image, found[0].alpha)
-    return Confirmed(model, found, scales)
+    return Certified(model, found, scales)
 
 
 def _best_model(
@@ -751,7 +752,7 @@ def _best_model(
     problem: KernelMatrixAdapter,
     progress: Progress,
     qp: QuadraticProgram,
-) -> tuple[Predictor, proofs.Predictor]:
+) -> tuple[Predictor, publication.Predictor]:
     """Vector and predictor of the best separator or, if there is none, of the fallback."""
     best = progress.best
     if best is not None:
@@ -774,13 +775,13 @@ def _published(
     qp: QuadraticProgram,
     vector: Predictor,
     offsets_of: Callable[[Array], Array],
-) -> proofs.Predictor:
+) -> publication.Predictor:
     """The predictor with the offsets that a function finds for its margins, by one pass."""
     w = problem.w_of(vector)
     known = qp.examples.bounded_scores(w)
     offsets = offsets_of(problem.margins_of(known[0], vector))
     b = np.atleast_1d(problem.rows.score_offsets(offsets))
-    return proofs.published(qp, w, b, known=known)
+    return publication.published(qp, w, b, known=known)
 
 
 def best_offsets(problem: KernelMatrixAdapter, margins: Array) -> Array:

@@ -25,7 +25,7 @@ from marginsvm.papers import adaptive_sampling, draws
 from marginsvm.papers.adaptive_sampling import Draws
 from marginsvm.problem import responses
 from marginsvm.problem.adapter import ColumnPlan, GramAdapter
-from marginsvm.problem.kernels import ColumnCache
+from marginsvm.problem.column_cache import ColumnCache
 from marginsvm.problem.rows import make_rows
 from marginsvm.schedules import theory_step
 

@@ -23,8 +23,8 @@ from scipy.optimize import LinearConstraint, minimize, nnls
 
 from marginsvm import MomentumMarginClassifier
 from marginsvm._rounding import LONG, PAIRWISE, Extended, chained, exact_inner, product
-from marginsvm.certificate import bounded, proof
-from marginsvm.certificate import exact as algebra
+from marginsvm.certificate import bounded, overlap
+from marginsvm.certificate import exact_algebra as algebra
 from marginsvm.certificate.bounded import (
     Floats,
     Rationals,
@@ -34,14 +34,9 @@ from marginsvm.certificate.bounded import (
     lowest_values,
     primal,
 )
-from marginsvm.certificate.examples import ExactFeatures, KernelMatrix
-from marginsvm.certificate.proof import (
-    of_few_columns,
-    prove,
-    published,
-    published_weights,
-    refuted,
-)
+from marginsvm.certificate.exact_examples import ExactFeatures, KernelMatrix
+from marginsvm.certificate.overlap import of_few_columns, refuted
+from marginsvm.certificate.publication import prove, published, published_weights
 from marginsvm.problem.design import Design
 from marginsvm.problem.programs import classification, regression
 from marginsvm.solvers.interior_point import interior_point
@@ -652,11 +647,11 @@ def test_a_proof_of_overlap_takes_no_more_than_so_many_passes(
         return independent_first(A)
 
     independent_first = algebra.independent_first
-    monkeypatch.setattr(proof, "nnls", least_squares)
+    monkeypatch.setattr(overlap, "nnls", least_squares)
     monkeypatch.setattr(algebra, "independent_first", factorised)
     qp = classification(Design.of(X), (X[:, 0] > 0.0).astype(int), 2, intercept=True)
     assert refuted(qp, np.full(shape[0], 1.0 / shape[0]), passes) is None
-    assert spent <= max(proof.FREE, passes * X.size) + proof.FREE
+    assert spent <= max(overlap.FREE, passes * X.size) + overlap.FREE
 
 
 def test_proofs_of_overlap_take_no_more_passes_than_the_rounds(rng, monkeypatch):
@@ -665,7 +660,7 @@ def test_proofs_of_overlap_take_no_more_passes_than_the_rounds(rng, monkeypatch)
     def none(qp, alpha, passes, total):
         allowed.append(passes)
 
-    monkeypatch.setattr(proof, "refuted", none)
+    monkeypatch.setattr(overlap, "refuted", none)
     X = rng.standard_normal((300, 5))
     clf = fit(MomentumMarginClassifier(max_iter=700), X, rng.integers(0, 2, 300))
     assert len(allowed) > 3

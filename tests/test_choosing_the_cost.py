@@ -25,7 +25,7 @@ from marginsvm import (
     margin_path,
 )
 from marginsvm._rounding import UNIT, Extended
-from marginsvm.problem.kernels import Kernel
+from marginsvm.problem.kernel_functions import Kernel
 
 KINDS = {
     "linear": {},

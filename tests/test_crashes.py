@@ -30,8 +30,8 @@ from marginsvm import (
     check_separability_proof,
     fit_many,
 )
-from marginsvm._rounding import LpNorm
 from marginsvm.papers.momentum import Momentum
+from marginsvm.problem.norms import LpNorm
 
 each_form = pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
 

@@ -5,7 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 from marginsvm.problem.design import Design, mean_of
-from marginsvm.problem.kernels import COARSE, Gram, Kernel
+from marginsvm.problem.gram import Gram
+from marginsvm.problem.kernel_functions import COARSE, Kernel
 from marginsvm.problem.matrix import as_matrix
 
 array_api_strict = pytest.importorskip(

@@ -25,12 +25,12 @@ from marginsvm import (
     _compiling,
     check_certificate,
 )
-from marginsvm._rounding import LpNorm
 from marginsvm.papers import coordinates as loops
 from marginsvm.papers.dual_lp import RajBach, draw
 from marginsvm.papers.dual_lp_newton import Newton, working_set
 from marginsvm.papers.layout import layout_of
 from marginsvm.problem.adapter import GramAdapter, LinearAdapter
+from marginsvm.problem.norms import LpNorm
 from marginsvm.problem.rows import Intervals, OutputRows, intervals_of, make_rows
 
 sys.path.append(str(Path(__file__).parents[1] / "examples" / "benchmarks"))

@@ -21,11 +21,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVR
 
 from marginsvm import DualLpRegressor, check_certificate
-from marginsvm._rounding import LpNorm
 from marginsvm.papers import coordinates as loops
 from marginsvm.papers.dual_lp import RajBach
 from marginsvm.papers.dual_lp_regressor import IntervalAscent
 from marginsvm.problem.adapter import LinearAdapter
+from marginsvm.problem.norms import LpNorm
 from marginsvm.problem.rows import Intervals, OutputRows
 
 EXACT = {"fit_intercept": False, "tol": 1e-10, "random_state": 0}

@@ -9,7 +9,7 @@ from helpers.rational import has_solution, is_separable
 from helpers.separation import rank as rank_of
 from scipy.optimize import nnls
 
-from marginsvm.certificate import exact
+from marginsvm.certificate import exact_algebra as exact
 
 LONG = 3**40  # no float
 

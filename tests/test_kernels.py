@@ -12,7 +12,8 @@ from sklearn.model_selection import GridSearchCV
 
 from marginsvm import MaxMarginClassifier, MaxMarginClassifierCV
 from marginsvm.kernels import two_layer_relu_ntk
-from marginsvm.problem.kernels import Gram, Kernel
+from marginsvm.problem.gram import Gram
+from marginsvm.problem.kernel_functions import Kernel
 
 
 def jacobian(X, V, a):

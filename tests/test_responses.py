@@ -18,7 +18,7 @@ from marginsvm.fit import (
     Candidate,
     Progress,
     Stopping,
-    confirm,
+    certify,
     least_loss,
     looks,
     play,
@@ -365,7 +365,7 @@ def test_the_best_of_all_rounds_is_kept():
     np.testing.assert_allclose(
         [line.upper for line in lines], [0.9, 0.9, 0.8, 0.8, 0.8]
     )
-    bounds = confirm(SCRIPT, data, outcome.progress)
+    bounds = certify(SCRIPT, data, outcome.progress)
     np.testing.assert_allclose([bounds.lower, bounds.upper], [0.6, 0.8])
     last = predictor(0.1)  # the model, had nothing been found
     np.testing.assert_array_equal(outcome.progress.fallback.vector.image, last.image)
@@ -464,7 +464,7 @@ def test_bounds_are_confirmed_anew_in_each_round():
     ):
         found = play(SCRIPT, data, Stopping(tol=tol, max_iter=max_iter), resume=first)
         assert (found.status, found.progress.n_iter) == ended
-        np.testing.assert_allclose(found.progress.confirmed.lower, lower)
+        np.testing.assert_allclose(found.progress.certified.lower, lower)
         first = first or found.progress
 
 
@@ -522,7 +522,7 @@ def test_each_status_has_its_proof(goal, C, lower, upper, known, status):
     found = confirmed(lower, upper, **known)
     goal, _, zero = goal.partition(", ")
     stopping = Stopping(goal, tol=0.0 if zero else 0.1 + 1e-9, negligible=1e-6)
-    assert stopping.confirmed(data, Progress(None), found) == status
+    assert stopping.status_of(data, Progress(None), found) == status
     if known.get("separates", True):
         promised = Progress(None, lower=lower, upper=upper)
         assert stopping.promised(data, promised) == status
@@ -535,10 +535,10 @@ def test_a_small_bound_ends_a_fit_with_a_proof_or_at_its_end():
         confirmed(0.0, 1e-15, separates=False, refuted=r) for r in (False, True)
     )
     going = Progress(None, n_iter=9, upper=1e-15)
-    assert stopping.confirmed(data, going, found) is None
-    assert stopping.confirmed(data, going, proved) == "no_margin"
+    assert stopping.status_of(data, going, found) is None
+    assert stopping.status_of(data, going, proved) == "no_margin"
     for ended in (replace(going, settled=True), replace(going, n_iter=50)):
-        assert stopping.confirmed(data, ended, found) == "no_margin"
+        assert stopping.status_of(data, ended, found) == "no_margin"
 
 
 def test_a_best_predictor_that_does_not_separate_is_not_the_model():
@@ -551,11 +551,11 @@ def test_a_best_predictor_that_does_not_separate_is_not_the_model():
         fallback=Candidate(last, fallback=True),
         proof=Candidate(q, q.mass),
     )
-    found = confirm(SCRIPT, data, progress)
+    found = certify(SCRIPT, data, progress)
     np.testing.assert_array_equal(found.model.image, last.image)
     assert not found.separates
     better = replace(progress, best=Candidate(predictor(0.1), min_margin=0.5))
-    found = confirm(SCRIPT, data, better)
+    found = certify(SCRIPT, data, better)
     np.testing.assert_allclose([found.lower, found.upper], [0.1, 0.8])
     assert found.separates
 
@@ -570,7 +570,7 @@ def test_an_overlap_is_claimed_with_a_proof_only(overlaps):
     progress = Progress(
         None, fallback=Candidate(q, offsets=np.zeros(2)), proof=Candidate(q, 1.0)
     )
-    found = confirm(SCRIPT, data, progress)
+    found = certify(SCRIPT, data, progress)
     assert found.upper < 1e-11
     assert found.refuted == overlaps
 

@@ -40,7 +40,7 @@ from marginsvm import (
     check_separability,
     check_separability_proof,
 )
-from marginsvm.certificate.exact import refuting_weights
+from marginsvm.certificate.exact_algebra import refuting_weights
 from marginsvm.separation import families, program, proof
 from marginsvm.separation import report as reports
 from marginsvm.separation.families import as_printed

@@ -11,7 +11,8 @@ from helpers.oracle import least_value
 from helpers.plain_examples import PlainExamples
 
 from marginsvm.problem.design import Design
-from marginsvm.problem.kernels import Gram, Kernel
+from marginsvm.problem.gram import Gram
+from marginsvm.problem.kernel_functions import Kernel
 from marginsvm.problem.programs import classification, one_class, regression
 from marginsvm.solvers.active_set import active_set, pivoting_by_products
 from marginsvm.solvers.dual_cd import dual_cd

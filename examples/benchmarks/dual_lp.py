@@ -20,8 +20,8 @@ from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
 from marginsvm import DualLpPerceptron, LpPerceptron, PrimalMirrorDescent
-from marginsvm._rounding import LpNorm
 from marginsvm.problem.adapter import LinearAdapter
+from marginsvm.problem.norms import LpNorm
 from marginsvm.problem.rows import make_rows
 
 warnings.simplefilter("ignore")

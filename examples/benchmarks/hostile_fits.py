@@ -27,7 +27,8 @@ from sklearn.base import is_outlier_detector, is_regressor
 
 import marginsvm
 from marginsvm import check_certificate
-from marginsvm.problem.kernels import Gram, kernel_on
+from marginsvm.problem.gram import Gram
+from marginsvm.problem.kernel_functions import kernel_on
 
 FIRST_ORDER = [
     "AcceleratedPerceptron",

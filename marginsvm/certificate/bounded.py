@@ -37,9 +37,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from marginsvm._rounding import UNIT, Extended, LpNorm
+from marginsvm._rounding import UNIT, Extended
 from marginsvm._typing import Array
 from marginsvm.problem.examples import Examples
+from marginsvm.problem.norms import LpNorm
 from marginsvm.problem.quadratic_program import (
     QuadraticProgram,
     multiple_of_hinge,

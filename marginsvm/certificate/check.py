@@ -20,7 +20,7 @@ from marginsvm.certificate.certificate import (
     relative_gap,
     rows_in_words,
 )
-from marginsvm.certificate.examples import NoInnerProductsError
+from marginsvm.certificate.exact_examples import NoInnerProductsError
 from marginsvm.certificate.reading import Data, Reading
 from marginsvm.certificate.unwrapping import layers, unwrapped
 from marginsvm.problem.matrix import examples_on_host, on_host, with_attributes_on_host

@@ -15,15 +15,21 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from marginsvm._rounding import LpNorm, exact_inner
+from marginsvm._rounding import exact_inner
 from marginsvm._typing import Array
 from marginsvm.certificate.bounded import Dual, Numbers, Primal, Rationals, dual, primal
-from marginsvm.certificate.exact import refuting_weights
-from marginsvm.certificate.examples import ExactBlocks, ExactFeatures, KernelMatrix
+from marginsvm.certificate.exact_algebra import refuting_weights
+from marginsvm.certificate.exact_examples import (
+    ExactBlocks,
+    ExactFeatures,
+    KernelMatrix,
+)
 from marginsvm.problem.design import Design, mean_of
 from marginsvm.problem.examples import Examples, FloatExamples
-from marginsvm.problem.kernels import Gram, distinct, in_floats, kernel_on
+from marginsvm.problem.gram import Gram, distinct
+from marginsvm.problem.kernel_functions import in_floats, kernel_on
 from marginsvm.problem.matrix import Matrix, as_matrix, check_format
+from marginsvm.problem.norms import LpNorm
 from marginsvm.problem.programs import classification, one_class, regression
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.source import Source

@@ -44,7 +44,7 @@ from marginsvm.estimators.path import costs_in_order, gammas_in_order
 from marginsvm.estimators.results import Fitted, PredictorMixin, publish
 from marginsvm.estimators.training_data import training_data
 from marginsvm.fit import begin
-from marginsvm.problem.kernels import kernel_with
+from marginsvm.problem.kernel_functions import kernel_with
 from marginsvm.problem.matrix import canonical
 from marginsvm.problem.spec import ProblemSpec
 from marginsvm.solvers.solve import refuse_what_cannot_fit, solved

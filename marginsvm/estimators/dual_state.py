@@ -22,7 +22,7 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 from marginsvm._threads import interrupts_wait, single_threaded_blas
 from marginsvm._warnings import warn
 from marginsvm.certificate.certificate import StatesMargin, relative_gap
-from marginsvm.certificate.proof import Confirmed
+from marginsvm.certificate.certified import Certified
 from marginsvm.estimators.fit_blocks import FitsBlocks, blocks_of_map, source_data
 from marginsvm.estimators.inputs import HOST, rows_in_part
 from marginsvm.estimators.parameters import (
@@ -42,7 +42,7 @@ from marginsvm.fit import (
     Progress,
     Stopping,
     begin,
-    confirm,
+    certify,
     looks,
     play,
     unproved,
@@ -133,7 +133,7 @@ class DualState(CallbackSupportMixin):
             with single_threaded_blas():
                 last = resume = self._resume(algorithm, problem, training)
                 played = resume.n_iter if resume else 0
-                certified = resume.confirmed if resume else None
+                certified = resume.certified if resume else None
                 context = self._init_callback_context(
                     max_subtasks=self._looks(algorithm, stopping, played)
                 )
@@ -149,7 +149,7 @@ class DualState(CallbackSupportMixin):
                     nonlocal last, played, certified
                     n, before = progress.n_iter, played
                     last, played = progress, n
-                    certified = progress.confirmed or certified
+                    certified = progress.certified or certified
                     # after rounds 1, 2, 4, 8 and so on, and after every thousandth
                     due = (
                         n.bit_length() > before.bit_length()
@@ -206,7 +206,7 @@ class DualState(CallbackSupportMixin):
         algorithm: Algorithm,
         problem: KernelMatrixAdapter,
         last: Progress,
-        certified: Confirmed | None,
+        certified: Certified | None,
     ) -> Progress:
         """Progress after an error, with the model to be published.
 
@@ -216,9 +216,9 @@ class DualState(CallbackSupportMixin):
         found = None
         if problem.in_memory:
             with suppress(Exception):
-                found = confirm(algorithm, problem, last)
+                found = certify(algorithm, problem, last)
         found = found or certified or unproved(algorithm, problem, last)
-        return replace(last, confirmed=found)
+        return replace(last, certified=found)
 
     def _resume(
         self, algorithm: Algorithm, problem: KernelMatrixAdapter, training: TrainingData
@@ -239,7 +239,7 @@ class DualState(CallbackSupportMixin):
         is_same = same and last.is_of(problem)
         if is_same and last.agrees_with(problem):
             last = last.copy()
-            last.confirmed = confirm(algorithm, problem, last)
+            last.certified = certify(algorithm, problem, last)
             return last
         if not same or (
             is_same and not last.agrees_with(problem, OTHER_DATA_IN_SINGLE)
@@ -268,7 +268,7 @@ class DualState(CallbackSupportMixin):
             progress = replace(progress, best=best, proof=proof)
         last = (progress.begun or progress).copy() if resumable else None
         if last is not None:
-            last.confirmed = None  # what was proved holds the examples
+            last.certified = None  # what was proved holds the examples
         return {**found, "_progress": last}
 
 
@@ -406,7 +406,7 @@ class DualStateMixin(
         if self.status_ == "no_margin":
             if nu is not None:
                 return f"{softer.capitalize()}."
-            bounds = progress.confirmed
+            bounds = progress.certified
             model = (
                 f"The model is {bounds.words}. "
                 if bounds is not None and bounds.words

@@ -16,18 +16,15 @@ from sklearn.utils._param_validation import StrOptions
 
 from marginsvm._threads import let_interrupts_through
 from marginsvm._typing import Array
-from marginsvm.certificate import proof as proofs
+from marginsvm.certificate import publication
 from marginsvm.certificate.certificate import relative_gap
-from marginsvm.certificate.proof import (
-    Confirmed,
+from marginsvm.certificate.certified import Certified, prove_intervals, scales_of
+from marginsvm.certificate.overlap import equal_examples, prove_overlap, vanishing
+from marginsvm.certificate.publication import (
     Proof,
     dual_coefficients,
     intercepts,
     of_weights,
-    prove_intervals,
-    prove_overlap,
-    scales_of,
-    vanishing,
 )
 from marginsvm.estimators.dual_state import DualStateMixin
 from marginsvm.estimators.parameters import (
@@ -182,7 +179,7 @@ class Exact(Algorithm):
             found.append((w, intercepts(qp, f) if qp.by_margins else f, alpha))
         return found
 
-    def confirmed(self, problem: KernelMatrixAdapter, progress: Progress) -> Confirmed:
+    def certified(self, problem: KernelMatrixAdapter, progress: Progress) -> Certified:
         """Prove bounds from the points."""
         programs, state = problem.programs, progress.state
         if isinstance(problem.rows, OutputRows):
@@ -193,11 +190,11 @@ class Exact(Algorithm):
             best, rounded = self._rounded(progress, at_bounds(qp, point, price))
             if best is not None:
                 model = Predictor(problem.zeros().image, point.alpha)
-                return Confirmed(model, (best,), np.ones(1))
+                return Certified(model, (best,), np.ones(1))
         alpha = point.alpha if point.alpha.any() else qp.feasible(np.ones(qp.shape))
         alpha = np.where(alpha > TINY * alpha.max(), alpha, 0.0)
         predictor, weights = (
-            proofs.published(qp, point.w, intercepts(qp, point.f)),
+            publication.published(qp, point.w, intercepts(qp, point.f)),
             alpha,
         )
         if qp.examples.is_kernel and np.any(
@@ -206,22 +203,22 @@ class Exact(Algorithm):
             # of the support vectors alone, if as good
             w = qp.rows.coefficients(alpha).T
             f = qp.best_f(qp.examples.scores(w), point.f)
-            other = proofs.published(qp, w, intercepts(qp, f))
-            if proofs.with_weights(qp, other, alpha).gap <= self.tol:
+            other = publication.published(qp, w, intercepts(qp, f))
+            if publication.with_weights(qp, other, alpha).gap <= self.tol:
                 predictor = other
         if predictor.primal.margin <= 0.0:
             w, f, weights, words = self.model(problem, qp)
-            predictor = proofs.published(qp, w, intercepts(qp, f))
-        proof = prove_overlap(proofs.with_weights(qp, predictor, alpha))
+            predictor = publication.published(qp, w, intercepts(qp, f))
+        proof = prove_overlap(publication.with_weights(qp, predictor, alpha))
         proof = self._best(proof, rounded)
         if not words and qp.game:
             weights = proof.weights / predictor.multiple
         model = Predictor(problem.zeros().image, weights)
-        return Confirmed(model, (proof,), np.ones(1), words)
+        return Certified(model, (proof,), np.ones(1), words)
 
     def _confirmed_intervals(
         self, problem: KernelMatrixAdapter, rows: OutputRows, progress: Progress
-    ) -> Confirmed:
+    ) -> Certified:
         """The same for regression."""
         programs, state, zeros = problem.programs, progress.state, problem.zeros()
         share, origins = 1.0 / len(state), np.broadcast_to(rows.origin, len(state))
@@ -232,7 +229,7 @@ class Exact(Algorithm):
         if len(rounded) == 1:
             best, rounded[0] = self._rounded(progress, rounded[0])
             if best is not None:
-                return Confirmed(zeros, (best,), scales_of(rows, programs))
+                return Certified(zeros, (best,), scales_of(rows, programs))
         found = prove_intervals(rows, programs, state, zeros)
         if found.refuted:  # the predictors are those of soft tubes
             soft = problem.softened(DEAR / problem.radius**2).programs
@@ -348,8 +345,8 @@ def play_exactly(
         Between two iterations.
     """
     progress = begin(algorithm, problem) if resume is None else resume.copy()
-    known, done = progress.confirmed, progress.n_iter
-    status = stopping.confirmed(problem, progress, known) if known else None
+    known, done = progress.certified, progress.n_iter
+    status = stopping.status_of(problem, progress, known) if known else None
     if status is not None or progress.settled or done >= stopping.max_iter:
         return Outcome(
             status or ("stalled" if progress.settled else "max_iter"), progress
@@ -371,7 +368,7 @@ def play_exactly(
             reached = now.gap <= now.tol
             hopeless = qp.game and vanishing(problem.examples) ** 2 >= -2.0 * now.D
             if qp.game and qp.hard and now.P >= 0.0:
-                equal, tried = equal if tried else proofs.equal_examples(qp), True
+                equal, tried = equal if tried else equal_examples(qp), True
                 hopeless, alpha = (
                     (True, equal) if equal is not None else (hopeless, alpha)
                 )
@@ -383,18 +380,20 @@ def play_exactly(
                 "n_iter": n,
                 "n_passes": float(n),
                 "seconds": time.perf_counter() - begun,
-                "confirmed": None,
+                "certified": None,
             }
             vars(progress).update(changes)  # at once: a second Ctrl-C interrupts within
             if n > len(progress.history):
                 progress.history.append(progress.line)
             due = (reached or hopeless) and n >= next_proof
             if due and len(programs) == 1:
-                progress.confirmed = algorithm.confirmed(problem, progress)
-                status = stopping.confirmed(problem, progress, progress.confirmed)
+                progress.certified = algorithm.certified(problem, progress)
+                status = stopping.status_of(problem, progress, progress.certified)
                 next_proof = 0 if reached else n + 1 + n // 10
             elif due:
-                now.stopped = proofs.prove(qp, now.w, now.f, alpha).gap <= stopping.tol
+                now.stopped = (
+                    publication.prove(qp, now.w, now.f, alpha).gap <= stopping.tol
+                )
             if due and reached:
                 left, now.tol = left - 1, 0.1 * now.tol
             if on_round is not None and on_round(progress):
@@ -405,9 +404,9 @@ def play_exactly(
             return Outcome(status, progress)
     at_the_end = progress.n_iter >= stopping.max_iter
     progress.state, progress.settled = tuple(points), not at_the_end
-    progress.confirmed = algorithm.confirmed(problem, progress)
+    progress.certified = algorithm.certified(problem, progress)
     status, rounds = (
-        stopping.confirmed(problem, progress, progress.confirmed),
+        stopping.status_of(problem, progress, progress.certified),
         progress.history,
     )
     if status is None:

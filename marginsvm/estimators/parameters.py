@@ -24,7 +24,7 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from marginsvm._typing import Array
-from marginsvm.problem.kernels import CACHE_SIZE
+from marginsvm.problem.column_cache import CACHE_SIZE
 from marginsvm.schedules import MOMENTA, STEPS
 
 _PAGE = (

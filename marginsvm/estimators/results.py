@@ -18,13 +18,8 @@ from marginsvm._version import __version__
 from marginsvm._warnings import warn
 from marginsvm.certificate.bounded import level_of, lowest_values
 from marginsvm.certificate.certificate import Certificate, rows_in_words
-from marginsvm.certificate.proof import (
-    FLOATS,
-    Confirmed,
-    Proof,
-    dual_coefficients,
-    restated,
-)
+from marginsvm.certificate.certified import Certified
+from marginsvm.certificate.publication import FLOATS, Proof, dual_coefficients, restated
 from marginsvm.estimators.absent import ABSENT_OF_CLASSIFIERS, ExplainsAbsent
 from marginsvm.estimators.inputs import (
     HOST,
@@ -36,9 +31,9 @@ from marginsvm.estimators.inputs import (
 )
 from marginsvm.estimators.to_sklearn import classifier
 from marginsvm.estimators.training_data import INLIER, TrainingData, norms_of
-from marginsvm.fit import Algorithm, Progress, confirm
+from marginsvm.fit import Algorithm, Progress, certify
 from marginsvm.problem.adapter import KernelMatrixAdapter
-from marginsvm.problem.kernels import kernel_with
+from marginsvm.problem.kernel_functions import kernel_with
 from marginsvm.problem.matrix import as_matrix, canonical, inverse
 from marginsvm.problem.rows import output_rows
 from marginsvm.problem.spec import ProblemSpec
@@ -64,10 +59,10 @@ class Fitted:
     progress: Progress
 
     @cached_property
-    def bounds(self) -> Confirmed:
+    def bounds(self) -> Certified:
         """The published predictor, with bounds that allow for all rounding."""
-        known = self.progress.confirmed
-        return known or confirm(self.algorithm, self.problem, self.progress)
+        known = self.progress.certified
+        return known or certify(self.algorithm, self.problem, self.progress)
 
     @cached_property
     def proof(self) -> Proof:

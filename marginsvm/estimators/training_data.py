@@ -12,7 +12,6 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, assert_all_finite
 
-from marginsvm._rounding import LpNorm, SignedNorm
 from marginsvm._typing import Array
 from marginsvm.estimators.inputs import (
     HOST,
@@ -34,7 +33,7 @@ from marginsvm.problem.adapter import (
     LinearAdapter,
     NotFinite,
 )
-from marginsvm.problem.kernels import Kernel, kernel_on
+from marginsvm.problem.kernel_functions import Kernel, kernel_on
 from marginsvm.problem.matrix import (
     FLOAT64,
     as_matrix,
@@ -43,6 +42,7 @@ from marginsvm.problem.matrix import (
     is_foreign,
     on_host,
 )
+from marginsvm.problem.norms import LpNorm, SignedNorm
 from marginsvm.problem.responses import below
 from marginsvm.problem.rows import Intervals, OutputRows, Rows, make_rows, share_caps
 from marginsvm.problem.spec import ProblemSpec

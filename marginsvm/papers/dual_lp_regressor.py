@@ -11,13 +11,9 @@ from sklearn.utils._param_validation import StrOptions
 
 from marginsvm._typing import Array
 from marginsvm.certificate.bounded import Dual, Primal, dual
-from marginsvm.certificate.proof import (
-    FLOATS,
-    Confirmed,
-    prove_intervals,
-    published,
-    refuted,
-)
+from marginsvm.certificate.certified import Certified, prove_intervals
+from marginsvm.certificate.overlap import refuted
+from marginsvm.certificate.publication import FLOATS, published
 from marginsvm.estimators.parameters import (
     CostParameters,
     PNormParameters,
@@ -203,7 +199,7 @@ class IntervalAscent(DualLp):
             "error": error,
         }
 
-    def confirmed(self, problem: KernelMatrixAdapter, progress: Progress) -> Confirmed:
+    def certified(self, problem: KernelMatrixAdapter, progress: Progress) -> Certified:
         """Prove the predictor of the least error and the dual variables of the largest bound."""
         found, (qp,) = progress.state.found, problem.programs
         point = problem.w_of(found.fit.vector), np.zeros(qp.k)

@@ -9,7 +9,7 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.problem.adapter import KernelMatrixAdapter
-from marginsvm.problem.kernels import Gram
+from marginsvm.problem.gram import Gram
 from marginsvm.problem.rows import intervals_of
 
 DENSE, SPARSE, GRAM = 0, 1, 2

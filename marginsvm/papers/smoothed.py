@@ -10,7 +10,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
-from marginsvm.certificate.proof import equal_examples
+from marginsvm.certificate.overlap import equal_examples
 from marginsvm.estimators.dual_state import DualStateMixin
 from marginsvm.estimators.parameters import (
     KernelParameters,

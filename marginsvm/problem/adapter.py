@@ -11,12 +11,13 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy.linalg.lapack import dpotrf
 
-from marginsvm._rounding import UNIT, LpNorm, inner
+from marginsvm._rounding import UNIT, inner
 from marginsvm._threads import cached_property, single_threaded_blas
 from marginsvm._typing import Array
+from marginsvm.problem.column_cache import CACHE_SIZE, ColumnCache
 from marginsvm.problem.design import Design, mean_of
 from marginsvm.problem.examples import FloatExamples
-from marginsvm.problem.kernels import CACHE_SIZE, ColumnCache, Gram
+from marginsvm.problem.gram import Gram
 from marginsvm.problem.matrix import (
     FLOAT32,
     FLOAT64,
@@ -25,6 +26,7 @@ from marginsvm.problem.matrix import (
     as_matrix,
     support_of,
 )
+from marginsvm.problem.norms import LpNorm
 from marginsvm.problem.programs import classification, cost_of_slack, regression
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.responses import (
@@ -638,7 +640,7 @@ class GramAdapter(KernelMatrixAdapter):
     cache_size : float
         Memory for kernel values (MB).
     dtype, scale
-        See :class:`~marginsvm.problem.kernels.Gram`.
+        See :class:`~marginsvm.problem.gram.Gram`.
     """
 
     examples: Gram

@@ -1,6 +1,6 @@
 """The examples of a linear problem, in its units: ``(x - mean, constant) / radius``.
 
-Certificates and solvers access X through it; :class:`marginsvm.problem.kernels.Gram` has the same
+Certificates and solvers access X through it; :class:`marginsvm.problem.gram.Gram` has the same
 interface for a kernel. Predictors w have the shape (k, d), one row for each output; coefficients V
 of the examples have the shape (n, k).
 """
@@ -21,7 +21,6 @@ from marginsvm._rounding import (
     PAIRWISE,
     UNIT,
     Extended,
-    LpNorm,
     additions,
     exact_inner,
     inner,
@@ -39,6 +38,7 @@ from marginsvm.problem.matrix import (
     on_host,
     support_of,
 )
+from marginsvm.problem.norms import LpNorm
 
 # Ratio of the norm of the mean to the largest norm of a centred example above which subtracting
 # the mean's part from products loses digits: it is then subtracted from a copy of the examples.

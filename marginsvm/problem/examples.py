@@ -8,7 +8,7 @@ the longest example has norm 1.
 implemented by                    numbers  is_kernel    for
 ================================  =======  ===========  ==========================================
 ``problem.design.Design``         float64  False        solvers, fits and their certificates
-``problem.kernels.Gram``          float64  True         the same
+``problem.gram.Gram``             float64  True         the same
 ``certificate.ExactFeatures``     Fraction False        checks of a certificate
 ``certificate.KernelMatrix``      both     True         checks of a certificate
 ================================  =======  ===========  ==========================================

@@ -20,9 +20,10 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils._array_api import _convert_to_numpy, array_api_compat
 
-from marginsvm._rounding import LpNorm, product
+from marginsvm._rounding import product
 from marginsvm._threads import cached_property, ordered_map
 from marginsvm._typing import Array
+from marginsvm.problem.norms import LpNorm
 
 T = TypeVar("T")
 Join: TypeAlias = Callable[[list[T]], list[T]]

@@ -55,11 +55,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from marginsvm._rounding import LpNorm
 from marginsvm._threads import cached_property
 from marginsvm._typing import Array
 from marginsvm.problem.design import Design
 from marginsvm.problem.examples import FloatExamples
+from marginsvm.problem.norms import LpNorm
 from marginsvm.problem.row_maps import ClassPairs, RowMap, SignedExamples
 
 

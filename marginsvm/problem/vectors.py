@@ -26,7 +26,7 @@ class Predictor:
     ----------
     image : ndarray
         The primal vector w in feature space; if p is not 2, the vector whose mirror image w is
-        (see :class:`marginsvm._rounding.LpNorm`); with a kernel, its scores on all examples.
+        (see :class:`marginsvm.problem.norms.LpNorm`); with a kernel, its scores on all examples.
     coef : ndarray
         The ridge's coordinates of a soft margin, one for each row, divided by the row's entry
         there: for a combination of rows, its coefficients. With a kernel, the coefficients of the

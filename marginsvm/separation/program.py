@@ -43,7 +43,7 @@ from scipy.sparse.linalg import lsmr
 
 from marginsvm._rounding import UNIT, rounding_of
 from marginsvm._typing import Array
-from marginsvm.certificate import exact
+from marginsvm.certificate import exact_algebra as exact
 from marginsvm.separation.families import EXACT, Design, dense
 
 Parts = tuple[Array, Array]  # numbers in double-double arithmetic: high and low parts

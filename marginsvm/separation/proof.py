@@ -19,7 +19,7 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from marginsvm._rounding import UNIT
 from marginsvm._typing import Array
-from marginsvm.certificate import exact
+from marginsvm.certificate import exact_algebra as exact
 from marginsvm.separation import families, program
 from marginsvm.separation.families import EXACT, UNIDENTIFIED, Design, dense
 from marginsvm.separation.program import TINY, Parts, Split, multiplied

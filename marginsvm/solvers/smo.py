@@ -41,7 +41,8 @@ import numpy as np
 
 from marginsvm._compiling import compiled, parts
 from marginsvm._typing import Array
-from marginsvm.problem.kernels import ColumnCache, Gram
+from marginsvm.problem.column_cache import ColumnCache
+from marginsvm.problem.gram import Gram
 from marginsvm.problem.matrix import FLOAT32, FLOAT64
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.solvers.dual_cd import OPTIONS, projected

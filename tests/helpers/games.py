@@ -7,10 +7,10 @@ import numpy as np
 from helpers.estimators import fit
 from helpers.oracle import best_margin, explicit_rows
 from marginsvm import DualLpPerceptron
-from marginsvm._rounding import LpNorm
 from marginsvm.problem.adapter import LinearAdapter
 from marginsvm.problem.intercepts import differences
 from marginsvm.problem.matrix import as_matrix
+from marginsvm.problem.norms import LpNorm
 from marginsvm.problem.rows import make_rows
 
 

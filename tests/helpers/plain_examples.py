@@ -5,10 +5,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from marginsvm._rounding import LpNorm
 from marginsvm.certificate.bounded import Rationals
-from marginsvm.certificate.examples import ExactFeatures
+from marginsvm.certificate.exact_examples import ExactFeatures
 from marginsvm.problem.design import Design
+from marginsvm.problem.norms import LpNorm
 from marginsvm.problem.programs import classification, one_class, regression
 
 

@@ -1,0 +1,317 @@
+"""The published primal and dual point of a fit, and their certified values.
+
+A solver stops by values in plain float64. At the end of a fit its last digits are then adjusted
+once for the best bounds: the predictor is scaled, and alpha is made feasible (``F'alpha = 0``,
+``alpha <= upper``). The adjusted numbers are published, and bounds on both values are proved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from marginsvm._typing import Array
+from marginsvm.certificate.bounded import (
+    Dual,
+    Floats,
+    Known,
+    Primal,
+    balanced,
+    best_multiple,
+    caps_of,
+    dual,
+    imbalance,
+    lowest_values,
+    margin_of,
+    norm_of,
+    primal,
+)
+from marginsvm.certificate.certificate import relative_gap
+from marginsvm.problem.quadratic_program import QuadraticProgram
+
+FLOATS = Floats()
+# Fraction of nu's upper bounds that alpha may reach, a reserve for the rounding of sums.
+BELOW = 1.0 - 2.0**-44
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """A published predictor, and its certified values.
+
+    Attributes
+    ----------
+    coef, intercept : ndarray of shape (k, d) and (k,)
+        In the units of the given X.
+    w, f : ndarray
+        In the units of the scaled examples: intercepts of all scores and, for nu-SVR, the width.
+    primal : Primal
+    multiple : float
+        Factor by which the solver's predictor was scaled.
+    """
+
+    coef: Array
+    intercept: Array
+    w: Array
+    f: Array
+    primal: Primal
+    multiple: float = 1.0
+
+
+@dataclass(frozen=True)
+class Proof:
+    """Published primal and dual point, and their certified values, in units of the examples.
+
+    Attributes
+    ----------
+    qp : QuadraticProgram
+    predictor : Predictor
+    alpha : ndarray of shape qp.shape
+        Scaled to sum to 1, or to another given total.
+    dual : Dual
+    refuted : bool
+        Whether an exact alpha nearby proves that no predictor separates, or fits without slack.
+    rounded : ndarray of shape qp.shape or None
+        The multiple of alpha that the predictor is ``A'alpha`` of, where it is at its bounds.
+    """
+
+    qp: QuadraticProgram
+    predictor: Predictor
+    alpha: Array
+    dual: Dual
+    refuted: bool = False
+    rounded: Array | None = None
+
+    @property
+    def primal(self) -> Primal:
+        return self.predictor.primal
+
+    @property
+    def margin(self) -> float:
+        """Lower bound on the margin of the predictor."""
+        return float(self.primal.margin)
+
+    @property
+    def margin_bound(self) -> float:
+        """Upper bound on the margin of any predictor."""
+        if self.qp.game:
+            return float(self.dual.margin_bound)
+        least = float(self.dual.objective())
+        return float(margin_of(least, FLOATS, 1)) if 0.0 < least < inf else inf
+
+    @property
+    def gap(self) -> float:
+        """Relative gap of margins, or of objectives at the same tube width."""
+        if self.qp.by_margins:
+            lower, upper = self.margin, self.margin_bound
+        else:
+            wide = self.primal.violation if self.qp.hard else 0.0
+            lower, upper = (
+                float(self.dual.objective(wide)),
+                float(self.primal.objective),
+            )
+        return relative_gap(lower, upper)
+
+    @property
+    def weights(self) -> Array:
+        """Multiple of alpha with ``w = A'alpha``, up to the gap."""
+        if self.rounded is not None:
+            return self.rounded
+        if self.qp.game:
+            length = float(self.dual.length)
+            return self.alpha * (
+                float(self.primal.norm) / length if length > 0.0 else 0.0
+            )
+        s = float(self.dual.best_multiple)
+        return self.alpha * (max(s, 0.0) if s < inf else 1.0)
+
+
+def prove(qp: QuadraticProgram, w: Array, f: Array, alpha: Array) -> Proof:
+    """Publish a predictor and alpha, and bound both values.
+
+    Parameters
+    ----------
+    qp : QuadraticProgram
+        With a ``Design`` or a ``Gram``.
+    w : ndarray of shape (k, d)
+    f : ndarray of shape (n_free,)
+        rho of hard margins and of nu-SVM is ignored.
+    alpha : ndarray of shape qp.shape
+        Feasible up to rounding.
+    """
+    width = f[-1:] if qp.level > 0 else f[:0]
+    return with_weights(qp, published(qp, w, qp.offsets(f), width), alpha)
+
+
+def with_weights(
+    qp: QuadraticProgram, predictor: Predictor, alpha: Array, total: float = 1.0
+) -> Proof:
+    """Proof of a published predictor and of alpha, scaled to sum to ``total``."""
+    alpha = published_weights(qp, alpha, total)
+    return Proof(qp, predictor, alpha, dual(qp, alpha, FLOATS))
+
+
+def published(
+    qp: QuadraticProgram,
+    w: Array,
+    b: Array,
+    width: Any = (),
+    origin: Array | float = 0.0,
+    known: Known = None,
+) -> Predictor:
+    """The predictor scaled by its best factor, as published.
+
+    Parameters
+    ----------
+    qp : QuadraticProgram
+    w : ndarray of shape (k, d)
+    b : ndarray of shape (k,)
+        Intercepts of the scores.
+    width : ndarray of shape (1,) or ()
+        Tube width of nu-SVR.
+    origin : ndarray of shape (k,), or float
+        Shift subtracted from the targets; such a predictor is not scaled.
+    known : tuple or None
+        Scores of w, and the sums of the absolute values of their terms, without signs.
+    """
+    examples, w, t = qp.examples, qp.project(w), 1.0
+    S, M = examples.bounded_scores(w) if known is None else known
+    if qp.by_margins:
+        shift = np.abs(b - examples.published(w)[1])  # intercepts are rounded
+        v = lowest_values(qp, w, b, FLOATS, (S, M)) - 2.0 * FLOATS.unit * shift.max()
+        t = best_multiple(qp, float(norm_of(qp, w, FLOATS, S)), v)
+    coef, shift = examples.published(t * w)
+    known = S, M = t * S, t * M
+    return restated(qp, coef, (t * b + origin) - shift, width, origin, known, t)
+
+
+def restated(
+    qp: QuadraticProgram,
+    coef: Array,
+    intercept: Array,
+    width: Any = (),
+    origin: Array | float = 0.0,
+    known: Known = None,
+    multiple: float = 1.0,
+) -> Predictor:
+    """Predictor from its published numbers, see ``published``."""
+    w, b = qp.examples.stated(coef, intercept, origin)
+    f = np.concatenate([b, width])
+    return Predictor(coef, intercept, w, f, primal(qp, w, f, FLOATS, known), multiple)
+
+
+def dual_coefficients(qp: QuadraticProgram, alpha: Array, price: Array | None) -> Array:
+    """Coefficients of the examples in the units of the data, exactly ``C m`` where alpha is full.
+
+    Parameters
+    ----------
+    qp : QuadraticProgram
+    alpha : ndarray of shape qp.shape
+    price : ndarray of shape (n,) or None
+        ``C m`` of each example (in the units of these coefficients); None: no upper bounds.
+
+    Returns
+    -------
+    ndarray of shape (n, k)
+    """
+    V = qp.rows.coefficients(alpha)
+    with np.errstate(over="ignore"):  # of examples in tiny units
+        found = V / qp.examples.radius**2
+    if price is None:
+        return found
+    caps = qp.cap
+    if caps is None:
+        caps = np.zeros(len(V))
+        caps[qp.rows.at] = qp.upper
+    full = np.abs(V) >= (1.0 - FLOATS.gamma(qp.k)) * caps[:, None]
+    return np.where(full, np.sign(V) * price[:, None], found)
+
+
+def of_weights(
+    qp: QuadraticProgram,
+    alpha: Array,
+    f: Array,
+    price: Array | None,
+    origin: Array | float = 0.0,
+    total: float = 1.0,
+) -> Proof:
+    """Proof of alpha and of ``w = A'alpha``, at the best f.
+
+    With a kernel, alpha are the published coefficients, without a further multiple; ``price`` is as
+    in ``dual_coefficients``, ``origin`` as in ``published``.
+    """
+    examples, w = qp.examples, qp.project(qp.rmatvec(alpha))
+    known = examples.bounded_scores(w)
+    f = qp.best_f(known[0], f)
+    b, width = intercepts(qp, f), f[-1:] if qp.level > 0 else f[:0]
+    if not examples.is_kernel:
+        predictor = published(qp, w, b, width, origin, known)
+    else:
+        coef, (_, shift) = dual_coefficients(qp, alpha, price).T, examples.published(w)
+        predictor = restated(qp, coef, b + origin - shift, width, origin, known)
+    return replace(with_weights(qp, predictor, alpha, total), rounded=alpha)
+
+
+def intercepts(qp: QuadraticProgram, f: Array) -> Array:
+    """Of all scores; those of several classes sum to 0."""
+    b = qp.offsets(f)
+    return b - b.mean() if qp.several and qp.intercept else b
+
+
+def unproved(
+    qp: QuadraticProgram,
+    w: Array,
+    b: Array,
+    alpha: Array,
+    width: Any = (),
+    origin: Array | float = 0.0,
+    total: float = 1.0,
+) -> Proof:
+    """A predictor and alpha as they are, with values that claim nothing, without a pass."""
+    coef, shift = qp.examples.published(qp.project(w))
+    intercept = b + origin - shift
+    w, b = qp.examples.stated(coef, intercept, origin)
+    nothing = Primal(inf, 0.0, inf, inf, -inf)
+    f = np.concatenate([b, width])
+    predictor = Predictor(coef, intercept, w, f, nothing)
+    alpha = published_weights(qp, alpha, total)
+    return Proof(qp, predictor, alpha, Dual(0.0, inf, 0.0, 1.0, inf, FLOATS))
+
+
+def published_weights(qp: QuadraticProgram, alpha: Array, total: float = 1.0) -> Array:
+    """Alpha scaled to this sum, with ``F'alpha = 0`` and below the upper bounds of nu.
+
+    The upper bounds of the hinge loss apply to the best multiple of alpha instead. Of the two rows
+    of a target only one is positive, as their rounded difference is published.
+    """
+    if not qp.by_margins:
+        alpha = qp.rows.stated(qp.rows.coefficients(alpha))
+    caps, _ = caps_of(qp, alpha)
+    if qp.game and caps is not None:
+        alpha = alpha / (float(alpha.sum()) or 1.0)
+        within = bool(np.all(caps_of(qp, alpha)[1] <= caps * (1.0 + 8.0 * FLOATS.unit)))
+        if not (within and imbalance(qp, alpha, FLOATS) <= 8.0 * FLOATS.unit):
+            room = (
+                replace(qp, upper=caps * BELOW)
+                if qp.cap is None
+                else replace(qp, cap=caps * BELOW)
+            )
+            found = room.feasible(alpha)
+            alpha = found if abs(found.sum() - 1.0) <= 1e-12 else qp.feasible(alpha)
+    else:
+        alpha = np.where(qp.upper > 0.0, np.maximum(alpha, 0.0), 0.0)
+        alpha = qp.rows.balanced(alpha, qp.intercept, 0.0, None)
+    found = alpha.sum()
+    return (
+        balanced(qp, alpha * (total / found))
+        if 0.0 < found < inf
+        else np.zeros_like(alpha)
+    )
+
+
+# Proofs of overlap and of infeasibility.
+
+
+# Published results of a fit.
