@@ -34,7 +34,8 @@ ARGUMENTS = {
     "feature_names",
 }
 # How reasons begin: what holds up to rounding, and which signs are open.
-UP_TO_ROUNDING, OPEN_SIGNS = "This holds up to the rounding", "The signs of these"
+UP_TO_ROUNDING = "This holds up to the rounding"
+OPEN_SIGNS = "The signs of these"
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,8 @@ def _flaw(report: Any, X: Any, y: Any, weight: Any, exact: bool) -> tuple[str, b
         raise ValueError(
             "the report is undecided, and claims nothing that could be checked here"
         )
-    kind, given = families.FAMILIES[report.family], report.given
+    kind = families.FAMILIES[report.family]
+    given = report.given
     try:
         data = families.data_of(kind, X, {**given, "y": y, "sample_weight": weight})
         design = own = kind.rows(data)
@@ -154,7 +156,8 @@ def _flaw(report: Any, X: Any, y: Any, weight: Any, exact: bool) -> tuple[str, b
             return "the outcomes or weights in given are others than these", exact
     if [c.name for c in report.coefficients] != own.names:
         return f"the coefficients are {', '.join(own.names):.60}", exact
-    separated, used = report.pairs, np.zeros(data.n, bool)
+    separated = report.pairs
+    used = np.zeros(data.n, bool)
     if separated.shape != design.shape[:1]:
         return "pairs has another number of rows", exact
     if (separated & design.equality).any():
@@ -247,8 +250,11 @@ def _direction(report: Any, design: Design) -> Parts | None:
 
     There is one exactly if some row is separated. No entry stands where there is no coefficient.
     """
-    kind, direction, d = report._family, report.direction, design.shape[1]
-    w, low = np.zeros(d), np.zeros(d) if report.tail is None else report.tail
+    kind = report._family
+    direction = report.direction
+    d = design.shape[1]
+    w = np.zeros(d)
+    low = np.zeros(d) if report.tail is None else report.tail
     if (direction is not None) != report.pairs.any():
         return None
     if direction is not None:
@@ -266,7 +272,8 @@ def _direction(report: Any, design: Design) -> Parts | None:
 
 def _weights(report: Any, design: Design) -> Array | None:
     """The weights q of the rows; None: there are some of what is no row."""
-    q, n = report.overlap_weights, design.data.n
+    q = report.overlap_weights
+    n = design.data.n
     if q is None:
         return np.zeros(design.shape[0])
     shape = (n, n) if report._family.compares else report.separated_rows.shape
@@ -278,7 +285,8 @@ def _weights(report: Any, design: Design) -> Array | None:
 
 def _flaw_of_pairs(report: Any, design: Design, w: Array) -> str:
     """An error of a report on comparisons, which a graph decides without rounding."""
-    truth, rise = of_graph(design), design.margins(w[:, None])[:, 0]
+    truth = of_graph(design)
+    rise = design.margins(w[:, None])[:, 0]
     if not np.array_equal(report.pairs, truth.found.separated):
         return "other comparisons are separated"
     if not np.array_equal(report.pairs, rise > 0) or (rise < 0).any():
@@ -296,16 +304,18 @@ def _flaw_of_rows(
 
     Of many rows, those with q > 0 and a sample are looked at.
     """
-    (n, d), status = design.shape, [c.status for c in report.coefficients]
-    separated, known = report.pairs, np.array(status) != UNIDENTIFIED
-    some, none = np.ones(n, bool), np.zeros((d, 0))
+    n, d = design.shape
+    status = [c.status for c in report.coefficients]
+    separated = report.pairs
+    known = np.array(status) != UNIDENTIFIED
+    some = np.ones(n, bool)
+    none = np.zeros((d, 0))
     if n * d > EXACT / 2:
-        order, size = (
-            np.random.default_rng(0).permutation(n),
-            program.A_COLUMN * d + program.FEW,
-        )
+        order = np.random.default_rng(0).permutation(n)
+        size = program.A_COLUMN * d + program.FEW
         some = (order < size) | (separated & (np.cumsum(separated) <= size))
-    at, kept = np.flatnonzero(some | (q != 0)), np.flatnonzero(known)
+    at = np.flatnonzero(some | (q != 0))
+    kept = np.flatnonzero(known)
     loose = kept[:0]
     found = Split(at, separated, direction, q[at], kept, loose, none, none, none)
     if separated.any():

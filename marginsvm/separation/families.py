@@ -49,19 +49,15 @@ from marginsvm._threads import cached_property
 from marginsvm._typing import Array
 from marginsvm.estimators.inputs import refuse_foreign
 
-COMPLETE, QUASI, OVERLAP, UNDECIDED = (
-    "complete",
-    "quasi-complete",
-    "overlap",
-    "undecided",
-)
-FINITE, PLUS, MINUS, EITHER, UNIDENTIFIED = (
-    "finite",
-    "+inf",
-    "-inf",
-    "inf",
-    "not identified",
-)
+COMPLETE = "complete"
+QUASI = "quasi-complete"
+OVERLAP = "overlap"
+UNDECIDED = "undecided"
+FINITE = "finite"
+PLUS = "+inf"
+MINUS = "-inf"
+EITHER = "inf"
+UNIDENTIFIED = "not identified"
 EXACT = 2_000_000  # largest number of entries of X read as integers, and of rows as integers
 _MOST_PAIRS = 2**24  # largest number of comparisons of subjects, some 400 MB
 _SPARSE = 4  # entries per non-zero entry above which rows are sparse
@@ -177,7 +173,9 @@ def as_printed(X: Any) -> tuple[Any, Array, Array] | None:
     high, low = np.where(high < low, 0, (high, low))
     if low.min(initial=0) < -1000 or (high - low).max(initial=0) > 1000:
         return None
-    out, unit, rounded = np.ldexp(x, -low), np.ldexp(1.0, -low), high - low > 48
+    out = np.ldexp(x, -low)
+    unit = np.ldexp(1.0, -low)
+    rounded = high - low > 48
     top = np.abs(x).max(axis=0, initial=0.0)
     digits = 13 - np.ceil(np.log10(np.where(top > 0, top, 1.0)))
     for p in range(23):
@@ -185,7 +183,9 @@ def as_printed(X: Any) -> tuple[Any, Array, Array] | None:
         some = np.flatnonzero(rounded & (p <= digits))
         for rows in (slice(50), slice(None)):
             some = some[_are_whole(x[rows][:, some] * ten, top[some] * ten)]
-        out[:, some], unit[some], rounded[some] = np.rint(x[:, some] * ten), ten, False
+        out[:, some] = np.rint(x[:, some] * ten)
+        unit[some] = ten
+        rounded[some] = False
     return sp.csr_array(out) if sp.issparse(X) else out, unit, rounded
 
 
@@ -194,7 +194,8 @@ def _are_whole(v: Array, top: Array) -> Array:
 
     A non-zero entry smaller than the rounding of the largest one is not an integer.
     """
-    size, whole = np.abs(v), np.rint(v)
+    size = np.abs(v)
+    whole = np.rint(v)
     near = np.abs(v - whole) <= 1e-15 * np.maximum(size, 1e-3 * top)
     return np.asarray(
         (near & ((whole != 0) | (v == 0) | (size >= 2.0**-56 * top))).all(axis=0)
@@ -241,15 +242,14 @@ class Design:
 
     def __post_init__(self) -> None:
         n, d = self.X.shape
-        self.shape, self.blocks = (len(self.at), len(self.names)), len(self.names) // d
+        self.blocks = len(self.names) // d
+        self.shape = (len(self.at), len(self.names))
         self.example = self.data.example[self.at]
         printed = as_printed(self.X) if n * d <= EXACT else None
         self.is_whole = printed is not None
         self.X, unit, rounded = printed or (self.X, np.ones(d), np.ones(d, bool))
-        self.unit, self.rounded = (
-            np.tile(unit, self.blocks),
-            np.tile(rounded, self.blocks),
-        )
+        self.rounded = np.tile(rounded, self.blocks)
+        self.unit = np.tile(unit, self.blocks)
         used = np.count_nonzero([self.plus >= 0, self.minus >= 0])
         if self.shape[0] * self.blocks > _SPARSE * used:  # most blocks are empty
             self.X = sp.csr_array(self.X)
@@ -275,9 +275,12 @@ class Design:
         return 2.0**-49 * (dense(plus + minus) + 2.0**-9 * self.reach)
 
     def _points(self, X: Any, at: Array) -> Any:
-        (example, block), some, d = np.divmod(at, self.blocks), at >= 0, X.shape[1]
+        example, block = np.divmod(at, self.blocks)
+        some = at >= 0
+        d = X.shape[1]
         if sp.issparse(X):
-            x, shape = X[example], (len(at), self.shape[1])
+            x = X[example]
+            shape = (len(at), self.shape[1])
             size = np.diff(x.indptr)
             columns = x.indices + np.repeat(block * d, size)
             return sp.csr_array(
@@ -341,13 +344,16 @@ class Family:
 
     takes: tuple[str, ...] = ("offset",)
     intercept = True
-    noun, perfect = "examples", "are predicted perfectly"
+    noun = "examples"
+    perfect = "are predicted perfectly"
     compares = fills = False
     outcomes: Callable[[Any], Array]
     rows: Callable[[Data], Design]
 
     def __init__(self, name: str, firth: str, *models: str) -> None:
-        self.name, self.firth, self.models = name, firth, models
+        self.name = name
+        self.firth = firth
+        self.models = models
 
     def read(
         self, X: Any, y: Any, more: dict[str, Any]
@@ -357,12 +363,11 @@ class Family:
 
     def table(self, design: Design, separated: Array) -> Array:
         """The report's table of separated rows; for pairs of examples, of the winners."""
-        at, column = (
-            design.example,
-            0 * design.column if self.compares else design.column,
-        )
+        at = design.example
+        column = 0 * design.column if self.compares else design.column
         rows, out = np.zeros((2, design.data.n, int(column.max(initial=0)) + 1), bool)
-        rows[at, column], out[at[separated], column[separated]] = True, True
+        rows[at, column] = True
+        out[at[separated], column[separated]] = True
         whole = rows.any(axis=1) & (out >= rows).all(axis=1)
         out[whole] |= self.fills
         return out
@@ -373,7 +378,8 @@ class Family:
 
     def direction(self, w: Array, design: Design) -> Direction:
         """A direction as coefficients and intercepts."""
-        k, one = len(w) - design.data.X.shape[1], int(design.data.intercept)
+        k = len(w) - design.data.X.shape[1]
+        one = int(design.data.intercept)
         if not self.intercept:
             return Direction(w[None, k:], w[:k])
         table: Array = w.reshape(design.blocks, -1)
@@ -390,7 +396,8 @@ class Family:
 
     def remainder(self, report: Any, data: Data, identified: Any) -> Any:
         """The regression whose estimate gives the finite coefficients."""
-        kept, design = report.used & ~report.separated, self.rows(data)
+        kept = report.used & ~report.separated
+        design = self.rows(data)
         return Remainder(kept, identified(design, kept[design.example]))
 
 
@@ -410,8 +417,10 @@ class Labels(Family):
         return y
 
     def rows(self, data: Data) -> Design:
-        y, names = data.y, ["(intercept)"] * data.intercept + data.names
-        classes, trials = np.unique(y), y.ndim == 2
+        y = data.y
+        names = ["(intercept)"] * data.intercept + data.names
+        classes = np.unique(y)
+        trials = y.ndim == 2
         codes = y[:, 0] > 0 if trials else np.searchsorted(classes, y)
         k = 2 if trials else len(classes)
         if k < 2:
@@ -463,7 +472,8 @@ class Ordinal(Family):
     def read(
         self, X: Any, y: Any, more: dict[str, Any]
     ) -> tuple[Any, Any, dict[str, Any]]:
-        X, y = numbers_of(X), getattr(y, "values", y)
+        X = numbers_of(X)
+        y = getattr(y, "values", y)
         if not hasattr(y, "categories"):
             names, codes = np.unique(labels_of(y), return_inverse=True)
             return X, codes, {**more, "categories": names.tolist()}
@@ -477,7 +487,8 @@ class Ordinal(Family):
 
     def rows(self, data: Data) -> Design:
         used, j = np.unique(data.y, return_inverse=True)
-        k, names = len(used), [str(data.more["categories"][c]) for c in used]
+        k = len(used)
+        names = [str(data.more["categories"][c]) for c in used]
         if k < 2:
             raise ValueError(
                 f"y has one category, {names[0]}; there must be at least two"
@@ -491,7 +502,8 @@ class Ordinal(Family):
         return Design(data, X, plus, minus, np.zeros(len(at), bool), at, half, names)
 
     def remainder(self, report: Any, data: Data, identified: Any) -> OutcomeBounds:
-        design, separated = self.rows(data), report.separated_rows
+        design = self.rows(data)
+        separated = report.separated_rows
         place = np.zeros(data.n, int)
         place[data.example] = np.unique(data.y, return_inverse=True)[1]
         lower = np.where(separated[:, 1], 0, place)
@@ -512,7 +524,8 @@ class _Compared(Family):
 
     def rows(self, data: Data) -> Design:
         winner, rival, equality, *span = self.pairs(data)
-        column, more = data.example[rival], tuple(span)
+        column = data.example[rival]
+        more = tuple(span)
         return Design(
             data, data.X, winner, rival, equality, winner, column, data.names, more
         )
@@ -522,7 +535,8 @@ class Cox(_Compared):
     """Times of events, strata, late entries."""
 
     takes = ("strata", "entry", "offset")
-    noun, perfect = "subjects", "have an event at which others at risk are ruled out"
+    noun = "subjects"
+    perfect = "have an event at which others at risk are ruled out"
 
     def read(
         self, X: Any, y: Any, more: dict[str, Any]
@@ -573,7 +587,8 @@ class Cox(_Compared):
         time before its entry. By transitivity, these rows imply all others. (Complex numbers sort
         by their real part first.)
         """
-        (time, event), strata = data.y.T, data.more.get("strata")
+        time, event = data.y.T
+        strata = data.more.get("strata")
         entry = data.more.get("entry", np.full(len(time), -np.finfo(float).max))
         now, before = (t if strata is None else strata + 1j * t for t in (time, entry))
         dead = np.flatnonzero(event > 0)
@@ -582,7 +597,9 @@ class Cox(_Compared):
                 np.argsort(entry[dead], kind="stable")
             ]  # early entries last longest
         times, first = np.unique(now[dead], return_index=True)
-        heads, order, last = dead[first], np.argsort(now), np.zeros(len(now), int)
+        heads = dead[first]
+        order = np.argsort(now)
+        last = np.zeros(len(now), int)
         last[order] = np.searchsorted(times, now[order], side="right") - 1
         since = np.searchsorted(times, before, side="right")
         i = dead[heads[last[dead]] != dead]
@@ -590,9 +607,11 @@ class Cox(_Compared):
         at = last.copy()
         at[heads] -= 1
         at[i] = since[heads[last[i]]] - 1  # later times are implied by their head
-        i, total = np.flatnonzero(at >= since), 0
+        i = np.flatnonzero(at >= since)
+        total = 0
         while len(i):
-            m, total = at[i], total + len(i)
+            m = at[i]
+            total = total + len(i)
             if total > _MOST_PAIRS:
                 raise MemoryError("late entries make too many comparisons")
             both = np.maximum(since[i], since[heads[m]])  # since when both are at risk
@@ -603,8 +622,10 @@ class Cox(_Compared):
 
     def table(self, design: Design, separated: Array) -> Array:
         """Events at which a subject at risk is ruled out."""
-        data, (since, until, last) = design.data, design.span
-        dead, out = data.y[:, 1] > 0, np.zeros((data.n, 1), bool)
+        data = design.data
+        since, until, last = design.span
+        dead = data.y[:, 1] > 0
+        out = np.zeros((data.n, 1), bool)
         change = np.zeros(int(last.max()) + 3, int)
         np.add.at(change, since[separated], 1)
         np.add.at(change, until[separated] + 1, -1)
@@ -613,12 +634,12 @@ class Cox(_Compared):
 
     def remainder(self, report: Any, data: Data, identified: Any) -> Strata:
         """Subjects that tie, directly or through others, stay in one stratum."""
-        design, tied, n = self.rows(data), ~report.pairs, len(data.example)
+        design = self.rows(data)
+        tied = ~report.pairs
+        n = len(data.example)
         ends = design.plus[tied], design.minus[tied]
-        graph, new = (
-            sp.csr_array((np.ones(len(ends[0])), ends), (n, n)),
-            np.full(data.n, -1),
-        )
+        graph = sp.csr_array((np.ones(len(ends[0])), ends), (n, n))
+        new = np.full(data.n, -1)
         new[data.example] = connected_components(graph, directed=False)[1]
         return Strata(np.unique(new, return_inverse=True)[1], identified(design, tied))
 
@@ -627,7 +648,8 @@ class Conditional(_Compared):
     """Choices in groups."""
 
     takes = ("groups", "offset")
-    noun, perfect = "alternatives", "are chosen where others of the group are ruled out"
+    noun = "alternatives"
+    perfect = "are chosen where others of the group are ruled out"
 
     def read(
         self, X: Any, y: Any, more: dict[str, Any]
@@ -652,12 +674,11 @@ class Conditional(_Compared):
     def pairs(self, data: Data) -> list[Array]:
         group = np.unique(data.more["groups"], return_inverse=True)[1]
         order = np.argsort(group, kind="stable")
-        chosen, others = order[data.y[order] > 0], order[data.y[order] == 0]
+        chosen = order[data.y[order] > 0]
+        others = order[data.y[order] == 0]
         rivals = np.bincount(group[others], minlength=int(group.max()) + 1)
-        count, start = (
-            rivals[group[chosen]],
-            (np.cumsum(rivals) - rivals)[group[chosen]],
-        )
+        count = rivals[group[chosen]]
+        start = (np.cumsum(rivals) - rivals)[group[chosen]]
         if count.sum() > _MOST_PAIRS:
             raise MemoryError("many chosen of many make too many comparisons")
         place = np.arange(count.sum()) - np.repeat(
@@ -668,7 +689,8 @@ class Conditional(_Compared):
 
     def remainder(self, report: Any, data: Data, identified: Any) -> Remainder:
         """Alternatives that tie with others, so that their choice is not certain."""
-        design, tied = self.rows(data), ~report.pairs
+        design = self.rows(data)
+        tied = ~report.pairs
         kept = np.zeros(data.n, bool)
         kept[design.example[tied]] = kept[design.column[tied]] = True
         return Remainder(kept, identified(design, tied))
@@ -702,7 +724,8 @@ class Pairs(Family):
                 )
                 if len({*items, *rest}) < len(items) + len(rest):
                     raise ValueError(f"ranking {i} has an item twice")
-                X[i, 0], X[i, 1] = items, rest
+                X[i, 0] = items
+                X[i, 1] = rest
             return X, None, more
         X = np.asarray(X)
         if X.ndim != 2 or X.shape[1] != 2:
@@ -720,14 +743,18 @@ class Pairs(Family):
 
     def rows(self, data: Data) -> Design:
         """Comparisons of items; the strength of the first item is 0."""
-        pairs, y, n = data.X, data.y, len(data.X)
-        at, column = np.arange(n), np.zeros(n, int)
+        pairs = data.X
+        y = data.y
+        n = len(data.X)
+        at = np.arange(n)
+        column = np.zeros(n, int)
         if y is None:
             turns = [
                 [*pairwise(x), *((x[-1], z) for z in rest if x)] for x, rest in data.X
             ]
             pairs = np.array([pair for t in turns for pair in t]).reshape(-1, 2)
-            at, y = np.repeat(at, [len(t) for t in turns]), np.ones(len(pairs))
+            at = np.repeat(at, [len(t) for t in turns])
+            y = np.ones(len(pairs))
             column = np.array([c for t in turns for c in range(len(t))], dtype=int)
         if not len(y):
             raise ValueError("nothing is compared with anything")
@@ -739,22 +766,25 @@ class Pairs(Family):
             raise ValueError("items must all be words, or all be numbers") from error
         first, second = places.reshape(-1, 2).T
         won, lost = np.flatnonzero(y > 0), np.flatnonzero(y < 1)  # draws are both
-        winner, loser = (
-            np.append(first[won], second[lost]),
-            np.append(second[won], first[lost]),
-        )
-        some, X = np.append(won, lost), sp.eye_array(len(items) - 1, format="csr")
-        names, never = [str(x) for x in items[1:].tolist()], np.zeros(len(some), bool)
-        table, data = (at[some], column[some]), data._replace(X=X)
+        winner = np.append(first[won], second[lost])
+        loser = np.append(second[won], first[lost])
+        some = np.append(won, lost)
+        X = sp.eye_array(len(items) - 1, format="csr")
+        names = [str(x) for x in items[1:].tolist()]
+        never = np.zeros(len(some), bool)
+        table = (at[some], column[some])
+        data = data._replace(X=X)
         return Design(data, X, winner - 1, loser - 1, never, *table, names)
 
     def remainder(self, report: Any, data: Data, identified: Any) -> Any:
         """A mask of comparisons, or the remaining rankings."""
-        kept, out = report.used & ~report.separated, list[list[Any]]()
+        kept = report.used & ~report.separated
+        out = list[list[Any]]()
         if data.y is not None:
             return kept
         for i, (ranked, rest) in zip(data.example, data.X, strict=True):
-            gone, last = report.separated_rows[i], len(ranked) - 1
+            gone = report.separated_rows[i]
+            last = len(ranked) - 1
             cuts = np.flatnonzero(gone[:last]) + 1
             parts = [
                 ranked[a:b] for a, b in zip([0, *cuts], [*cuts, last + 1], strict=True)
@@ -805,7 +835,9 @@ def family_of(name: str | None, y: Any) -> Family:
 
 def data_of(family: Family, X: Any, given: Mapping[str, Any]) -> Data:
     """The examples of positive weight, with trials, read by their family."""
-    y, names, weight = given["y"], given["feature_names"], given["sample_weight"]
+    y = given["y"]
+    names = given["feature_names"]
+    weight = given["sample_weight"]
     more = {
         k: given[k]
         for k in ("offset", "strata", "entry", "groups")
@@ -826,10 +858,8 @@ def data_of(family: Family, X: Any, given: Mapping[str, Any]) -> Data:
     names = _get_feature_names(X) if names is None else names
     X, y, more = family.read(X, y, more)
     check_consistent_length(X, y)
-    n, names = (
-        X.shape[0],
-        [f"x{j}" for j in range(X.shape[1])] if names is None else names,
-    )
+    n = X.shape[0]
+    names = [f"x{j}" for j in range(X.shape[1])] if names is None else names
     if len(names) != X.shape[1] and not pairs:
         raise ValueError(
             f"feature_names has {len(names)} names, but X has {X.shape[1]} columns"
@@ -848,7 +878,8 @@ def data_of(family: Family, X: Any, given: Mapping[str, Any]) -> Data:
             "no example counts; there must be at least one non-zero weight"
         )
     if not used.all():
-        X, y = X[used], None if y is None else y[used]
+        X = X[used]
+        y = None if y is None else y[used]
         more = {k: v[used] if isinstance(v, np.ndarray) else v for k, v in more.items()}
     names = [str(name) for name in names]
     asked = bool(given["fit_intercept"] and family.intercept)

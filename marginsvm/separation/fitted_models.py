@@ -38,11 +38,9 @@ def arguments_of(results: Any, frame: Any) -> dict[str, Any] | None:
         raise ValueError(
             f"a fitted {type(model).__name__} is not known; known are {known}"
         )
-    X, y, family = (
-        np.asarray(model.exog, dtype=float),
-        np.asarray(model.endog),
-        _FAMILIES[kind],
-    )
+    X = np.asarray(model.exog, dtype=float)
+    y = np.asarray(model.endog)
+    family = _FAMILIES[kind]
     names = list(model.exog_names)[: X.shape[1]]
     found = {
         "X": X,
@@ -83,7 +81,8 @@ def _named(model: Any, codes: Any, family: str) -> Any:
 
 def _of_glm(model: Any, y: Any) -> dict[str, Any]:
     """Arguments for a GLM of a supported family, with weights."""
-    name, weight = type(model.family).__name__, np.asarray(model.freq_weights)
+    name = type(model.family).__name__
+    weight = np.asarray(model.freq_weights)
     weights = {"sample_weight": weight} if weight.shape == y.shape else {}
     if name == "Binomial":
         trials = np.broadcast_to(np.asarray(model.n_trials, dtype=float), y.shape)

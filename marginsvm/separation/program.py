@@ -51,7 +51,8 @@ TINY = 1e-9  # of unit vectors: 0 up to rounding
 CLEAR = 1e-6  # least dual variable of the squared hinge for unit rows at which a row overlaps
 CLOSE = 1e-11  # residual of a column, relative to its length, at which R leaves it out
 # Largest dense matrices of sparse rows: entries (128 MB), and multiplications of their QR.
-DENSE, MULTIPLICATIONS = 2**24, 1e10
+DENSE = 2**24
+MULTIPLICATIONS = 1e10
 FEW, A_COLUMN, ROUNDS = (
     500,
     5,
@@ -101,8 +102,10 @@ class Split:
     @classmethod
     def of_nothing(cls, n: int, d: int) -> Split:
         """No row is separated, and no column identified."""
-        none, empty = np.zeros(0, int), np.zeros((d, 0))
-        zeros, w = np.zeros(n, bool), (np.zeros(d), np.zeros(d))
+        none = np.zeros(0, int)
+        empty = np.zeros((d, 0))
+        zeros = np.zeros(n, bool)
+        w = (np.zeros(d), np.zeros(d))
         return cls(none, zeros, w, np.zeros(0), none, none, empty, empty, empty)
 
 
@@ -110,7 +113,8 @@ def split(design: Design, everything: bool = False) -> Split:
     """Split the rows of a design; ``everything``: without a sample."""
     n, d = design.shape
     size = max(FEW, A_COLUMN * d)
-    chosen, q = np.full(n, everything or n <= 4 * size), np.zeros(n)
+    chosen = np.full(n, everything or n <= 4 * size)
+    q = np.zeros(n)
     chosen[np.random.default_rng(0).permutation(n)[:size]] = True
     for _ in range(ROUNDS):
         at = np.flatnonzero(chosen)
@@ -122,7 +126,8 @@ def split(design: Design, everything: bool = False) -> Split:
         unknown = found.separated.any() and not found.direction[0].any()
         if unknown or not len(missing):
             return found
-        chosen[missing[:size]], q[at] = True, found.weights
+        chosen[missing[:size]] = True
+        q[at] = found.weights
         size += size // 2
     return found
 
@@ -136,10 +141,14 @@ def _missing(design: Design, found: Split, chosen: Array) -> Array:
     random = np.random.default_rng(1).standard_normal
     face, all_ = (V @ random((V.shape[1], 2)) for V in (found.face, found.round))
     W = np.column_stack([face, all_, found.direction[0], found.sums])
-    m, size = design.margins(W), np.abs(W * design.reach[:, None]).max(axis=0)
+    m = design.margins(W)
+    size = np.abs(W * design.reach[:, None]).max(axis=0)
     lengths = np.abs(m[:, 2:4]).max(axis=1)  # in round coordinates, more or less
     moved = np.abs(m[:, :2]) > np.maximum(64 * UNIT * size[:2], TINY * lengths[:, None])
-    on_face, free, m, size = moved.any(axis=1), ~design.equality, m[:, 4:], size[4:]
+    on_face = moved.any(axis=1)
+    free = ~design.equality
+    m = m[:, 4:]
+    size = size[4:]
     other_sum = (np.abs(m[:, 1:]) > TINY * size[1:]).any(axis=1)
     found.separated = np.where(chosen, found.separated, on_face & free)
     if not (~chosen & (on_face & (~free | (m[:, 0] <= 0)) | other_sum)).any():
@@ -155,7 +164,8 @@ def identified(design: Design, some: Array) -> Array:
         name: getattr(design, name)[i] for name in ("plus", "minus", "equality", "at")
     }
     columns = split(replace(design, **rows)).kept if len(i) else i
-    width, d = design.X.shape[1], design.data.X.shape[1]
+    width = design.X.shape[1]
+    d = design.data.X.shape[1]
     feature = columns % width - (width - d)  # intercepts and thresholds come first
     return np.unique(feature[feature >= 0])
 
@@ -169,9 +179,12 @@ def may_be_dense(n: int, d: int) -> bool:
 
 
 def _split(design: Design, at: Array, A: Any, q: Array) -> Split:
-    (n, d), equality = design.shape, design.equality[at]
+    n, d = design.shape
+    equality = design.equality[at]
     unit = np.exp2(np.frexp(design.reach)[1])
-    S, separated, sums = A * (1.0 / unit), np.zeros(n, bool), np.zeros((d, 1))
+    S = A * (1.0 / unit)
+    separated = np.zeros(n, bool)
+    sums = np.zeros((d, 1))
     if sp.issparse(A):
         kept, T, sums[:, 0] = _columns_of_sparse(sp.csr_array(S))
         loose = kept[:0]
@@ -180,7 +193,9 @@ def _split(design: Design, at: Array, A: Any, q: Array) -> Split:
         kept, loose = _independent_columns(design, at, S)
         side = np.exp2(np.frexp(np.abs(S).max(axis=1, initial=0.0))[1])[:, None]
         Z, C = coordinates((S / side)[:, kept])
-        Z, T, out = Z * side, np.zeros((d, len(kept))), np.setdiff1d(np.arange(d), kept)
+        Z = Z * side
+        T = np.zeros((d, len(kept)))
+        out = np.setdiff1d(np.arange(d), kept)
         T[kept] = C
         if len(out) and len(at) < n:
             sums[out, 0] = np.random.default_rng(2).standard_normal(len(out))
@@ -193,11 +208,9 @@ def _split(design: Design, at: Array, A: Any, q: Array) -> Split:
     face = T @ N
     face[_lengths(face) <= 1e-8 * _lengths(T)] = 0.0
     direction = w[0].ravel() / unit, w[1].ravel() / unit
-    face, sums, T = (
-        face / unit[:, None],
-        sums / unit[:, None],
-        _with_rows(T, 1.0 / unit),
-    )
+    face = face / unit[:, None]
+    sums = sums / unit[:, None]
+    T = _with_rows(T, 1.0 / unit)
     return Split(
         at,
         separated,
@@ -230,12 +243,14 @@ def _columns_of_sparse(S: Any) -> tuple[Array, Any, Array]:
 
     If the null space is too large to be known, the basis has all columns.
     """
-    d, used = S.shape[1], np.unique(S.indices[S.data != 0])
+    d = S.shape[1]
+    used = np.unique(S.indices[S.data != 0])
     # VECTORS cannot span the null space of rows that wide; one tells which columns it moves.
     wide = len(used) > S.shape[0] + VECTORS
     V, known = null_vectors(S[:, used], 1 if wide else VECTORS)
     V[np.abs(V).max(axis=1, initial=0.0) <= 1e-8] = 0.0
-    out, sums = np.flatnonzero(V.any(axis=1)), np.zeros(d)
+    out = np.flatnonzero(V.any(axis=1))
+    sums = np.zeros(d)
     if known:
         out = len(V) - 1 - first_independent(V[::-1].T)[0]
     kept = np.delete(used, out)
@@ -248,7 +263,8 @@ def first_independent(R: Array) -> tuple[Array, Array]:
 
     Also returns the residuals of nearly dependent ones relative to their lengths, else infinity.
     """
-    kept, Q = list[int](), np.zeros((min(R.shape), R.shape[0]))
+    kept = list[int]()
+    Q = np.zeros((min(R.shape), R.shape[0]))
     left = np.full(R.shape[1], np.inf)
     for j, v in enumerate(R.T.copy()):
         if len(kept) == len(Q):
@@ -273,8 +289,10 @@ def _independent_columns(design: Design, at: Array, S: Array) -> tuple[Array, Ar
     """
     R = _triangle(S)
     kept, left = first_independent(R)
-    columns, near = kept, left < np.inf
-    rounded, loose = design.rounded, list[int]()
+    columns = kept
+    near = left < np.inf
+    rounded = design.rounded
+    loose = list[int]()
     if near.any() and len(S) * (len(kept) + near.sum()) * len(kept) <= 2**25:
         columns = np.union1d(kept, np.flatnonzero(near))
         whole = columns[~rounded[columns]]
@@ -306,7 +324,9 @@ def nearly_collinear(design: Design, kept: Array) -> Array:
     All rows are looked at (for large designs, as many as are written out) only if some of them do
     not rule it out. Many sparse columns are not looked at.
     """
-    (n, _), k, rng = design.shape, len(kept), np.random.default_rng(0)
+    n, _ = design.shape
+    k = len(kept)
+    rng = np.random.default_rng(0)
     for size in (2 * k + 50, max(EXACT // max(k, 1), 2 * k)):
         at = rng.choice(n, size, replace=False) if size < n else np.arange(n)
         A = design.rows(at)
@@ -320,7 +340,8 @@ def nearly_collinear(design: Design, kept: Array) -> Array:
 
 def coordinates(S: Array) -> tuple[Array, Array]:
     """``Z = S T`` with nearly orthonormal columns, and T."""
-    T, Z = np.eye(S.shape[1]), S
+    T = np.eye(S.shape[1])
+    Z = S
     for _ in range(3):
         R = (
             np.asarray(np.linalg.qr(Z, mode="r"))
@@ -341,7 +362,8 @@ def multiplied(A: Array, B: Array) -> Parts:
     """``A B`` in double-double arithmetic, as high and low parts."""
     high, low = np.zeros((2, len(A), B.shape[1]))
     some = np.flatnonzero(A.any(axis=1))
-    total, error = high[some], low[some]
+    total = high[some]
+    error = low[some]
     for a, b in zip(A[some].T[:, :, None], B, strict=True):
         p = a * b
         new = total + p
@@ -362,17 +384,28 @@ def faces(
     rows restrict all others to their null space; many sparse ones are equalities of the linear
     program. The last value tells whether the basis spans the face.
     """
-    (n, k), sparse, parts = Z.shape, sp.issparse(Z), list[Array]()
-    q, w, fixed, rest = np.zeros(n) + q, np.zeros(k), np.zeros(n, bool), np.arange(n)
-    T, N, over = Z, np.eye(0 if sparse else k), equality | (q > 0)
+    n, k = Z.shape
+    sparse = sp.issparse(Z)
+    parts = list[Array]()
+    q = np.zeros(n) + q
+    w = np.zeros(k)
+    fixed = np.zeros(n, bool)
+    rest = np.arange(n)
+    T = Z
+    N = np.eye(0 if sparse else k)
+    over = equality | (q > 0)
     for method in (_hinge, _hinge, program, None):
         fixed[rest[over]] = True
         if over.any() and not sparse:
             inside = null_space(T[over])
-            N, w, T = N @ inside, inside.T @ w, T @ inside
+            N = N @ inside
+            w = inside.T @ w
+            T = T @ inside
         lengths = _lengths(T)
         on = ~over & (lengths > TINY)
-        T, lengths, rest = T[on], lengths[on], rest[on]
+        T = T[on]
+        lengths = lengths[on]
+        rest = rest[on]
         if method is None or not len(rest):
             break
         T = _with_rows(T, 1.0 / lengths)
@@ -421,8 +454,10 @@ def null_space(T: Array) -> Array:
 
 def _balancing(Z: Array, q: Array, by: Array) -> Array:
     """The least changes of q, in units of ``by``, for which ``Z'q = 0``."""
-    some, out = np.flatnonzero(by), np.zeros(len(q))
-    D, right = _with_rows(Z[some], by[some]).T, -(Z.T @ q)
+    some = np.flatnonzero(by)
+    out = np.zeros(len(q))
+    D = _with_rows(Z[some], by[some]).T
+    right = -(Z.T @ q)
     if len(some):
         solve = (
             partial(lsmr, maxiter=1000, **PRECISE)
@@ -439,14 +474,16 @@ def _hinge(T: Any) -> tuple[Array, Array]:
     At a minimum, ``T' slack = 0``. If all margins become positive before, the slack is 0. If
     neither is reached, the linear program is solved.
     """
-    (n, k), m = T.shape, np.zeros(T.shape[0])
+    n, k = T.shape
+    m = np.zeros(T.shape[0])
     w = np.zeros(k)
     for _ in range(200):
         slack = np.maximum(1.0 - m, 0.0)
         if m.any() and (m > TINY * np.sqrt(w @ w)).all():
             return w, np.zeros(n)
         active = np.flatnonzero(slack)
-        A, right = T[active], slack[active]
+        A = T[active]
+        right = slack[active]
         g = A.T @ right
         ridge = (
             1e-3 * np.sqrt(g @ g) * (len(active) < k)
@@ -456,12 +493,16 @@ def _hinge(T: Any) -> tuple[Array, Array]:
         else:
             H = dense(A.T @ A)
             step = np.linalg.solve(H + (1e-13 * np.trace(H) + ridge) * np.eye(k), g)
-        move, low, high, t = T @ step, 0.0, 1.0, 1.0
+        move = T @ step
+        low = 0.0
+        high = 1.0
+        t = 1.0
         while high - low > 0.01 * high:  # until the minimum along this line
             before = np.maximum(1.0 - m - t * move, 0.0) @ move > 0
             low, high = (t, high) if before else (low, t)
             t = 0.5 * (low + high)
-        w, m = w + t * step, m + t * move
+        w = w + t * step
+        m = m + t * move
         if g @ step <= UNIT:
             break
     slack = np.maximum(1.0 - m, 0.0)
@@ -471,7 +512,8 @@ def _hinge(T: Any) -> tuple[Array, Array]:
 
 def program(T: Any, E: Any = None) -> tuple[Array, Array]:
     """A direction, and the dual variables of T and of the equalities; zeros if time is short."""
-    (n, k), E = T.shape, sp.csr_array((0, T.shape[1])) if E is None else E
+    n, k = T.shape
+    E = sp.csr_array((0, T.shape[1])) if E is None else E
     found = linprog(
         np.repeat([0.0, -1.0], [k, n]),
         A_ub=sp.hstack([sp.csr_array(-T), sp.eye_array(n)], format="csc"),

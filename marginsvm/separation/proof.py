@@ -73,7 +73,8 @@ class Face(NamedTuple):
 def in_floats(v: Array, kept: Array, n_columns: int) -> Parts:
     """Integers divided by the largest one, with zeros in other columns: floats and remainders."""
     top = max(map(abs, v.tolist()), default=0) or 1
-    values, out = [Fraction(x, top) for x in v.tolist()], np.zeros((2, n_columns))
+    values = [Fraction(x, top) for x in v.tolist()]
+    out = np.zeros((2, n_columns))
     for part in out:
         part[kept] = [float(x) for x in values]
         values = [
@@ -106,7 +107,8 @@ def of_graph(design: Design) -> Answer:
     can decrease along all edges between components. An item has -inf if it is reachable from the
     first one, +inf if that is reachable from it.
     """
-    edges, n = (design.plus + 1, design.minus + 1), design.shape[1] + 1
+    edges = (design.plus + 1, design.minus + 1)
+    n = design.shape[1] + 1
     graph = sp.csr_array((np.ones(design.shape[0]), edges), shape=(n, n))
     levels = connected_components(graph, connection="strong")[1]
     part = connected_components(graph, connection="weak")[1]
@@ -117,11 +119,10 @@ def of_graph(design: Design) -> Answer:
     )
     out[levels == levels[0]] = families.FINITE
     out[part != part[0]] = UNIDENTIFIED
-    found, w = Split.of_nothing(*design.shape), (levels - levels[0])[1:].astype(float)
-    found.separated, found.direction = (
-        levels[edges[0]] != levels[edges[1]],
-        (w, 0.0 * w),
-    )
+    found = Split.of_nothing(*design.shape)
+    w = (levels - levels[0])[1:].astype(float)
+    found.separated = levels[edges[0]] != levels[edges[1]]
+    found.direction = (w, 0.0 * w)
     return Answer(
         found, separable=bool(found.separated.all()), signs=(out[1:].tolist(), [])
     )
@@ -131,7 +132,8 @@ def answer(design: Design) -> Answer:
     """Split the rows, and prove it."""
     n, d = design.shape
     if not n:
-        found, nothing = Split.of_nothing(n, d), np.zeros((0, 0), object)
+        found = Split.of_nothing(n, d)
+        nothing = np.zeros((0, 0), object)
         return Answer(found, Face(d, found.kept, nothing, found.kept), separable=False)
     for everything in (False, True) if n * d <= EXACT else (False,):
         found = program.split(design, everything)
@@ -179,16 +181,12 @@ def prove(design: Design, found: Split) -> tuple[str, Face | None]:
     Returns the unproved part, or an empty string; and the face. With a face, only the dependence of
     columns is unproved: all else holds without these columns.
     """
-    some, (n, d), flaw = (
-        spanning(design, found),
-        design.shape,
-        flaw_of_weights(design, found),
-    )
-    at, q, rest = (
-        found.at[some],
-        found.weights[some],
-        np.setdiff1d(np.arange(d), found.kept),
-    )
+    some = spanning(design, found)
+    n, d = design.shape
+    flaw = flaw_of_weights(design, found)
+    at = found.at[some]
+    q = found.weights[some]
+    rest = np.setdiff1d(np.arange(d), found.kept)
     if len(found.kept) == n:  # these span all columns
         rest = rest[rest < found.kept.max(initial=0)]
     if flaw:
@@ -207,12 +205,10 @@ def _holds_in_floats(design: Design, found: Split, at: Array, q: Array) -> bool:
 
     Error bounds make both rigorous.
     """
-    kept, k, every, unit = (
-        found.kept,
-        len(found.kept),
-        found.separated.all(),
-        design.reach,
-    )
+    kept = found.kept
+    k = len(found.kept)
+    every = found.separated.all()
+    unit = design.reach
     rows = found.at[:: len(found.at) // (4 * k + 1) + 1] if every else at
     if not k <= len(rows) <= WRITTEN / design.shape[1] or (
         found.separated.any() and not every
@@ -233,13 +229,14 @@ def _holds_in_floats(design: Design, found: Split, at: Array, q: Array) -> bool:
 
 def _in_integers(design: Design, found: Split, rest: Array) -> tuple[str, Face | None]:
     """``prove`` in integers: for rows of both kinds, and dependent columns."""
-    some, kept, separated = spanning(design, found), found.kept, found.separated
-    at, q, equality = (
-        found.at[some],
-        found.weights[some],
-        design.equality[found.at[some]],
-    )
-    M, d = design.integers(np.arange(design.shape[0])), design.shape[1]
+    some = spanning(design, found)
+    kept = found.kept
+    separated = found.separated
+    at = found.at[some]
+    q = found.weights[some]
+    equality = design.equality[found.at[some]]
+    M = design.integers(np.arange(design.shape[0]))
+    d = design.shape[1]
     flaw = (
         f"column {rest[0]} is not identified only up to rounding" if len(rest) else ""
     )
@@ -261,7 +258,9 @@ def _in_integers(design: Design, found: Split, rest: Array) -> tuple[str, Face |
         return "some overlapping rows are not combinations of those with weight", None
     if separated.any() != bool(len(face.free)):
         return "the overlapping rows leave a direction, or none, but should not", None
-    T, near, w = M[separated][:, kept], face.near(found.direction), found.direction[0]
+    T = M[separated][:, kept]
+    near = face.near(found.direction)
+    w = found.direction[0]
     v = w if face.is_all else in_floats(near, kept, d)[0]
     w, v = (x / (np.abs(x).max() or 1.0) for x in (w * design.reach, v * design.reach))
     if not np.allclose(w, v, atol=1e-6):
@@ -282,12 +281,11 @@ def _in_integers(design: Design, found: Split, rest: Array) -> tuple[str, Face |
 def _are_sums(M: Array, found: Split, rest: Array) -> bool:
     """Whether columns are linear combinations of those before them, in all rows."""
     used = np.union1d(found.kept, rest)
-    M, own, before = (
-        M[:, used],
-        np.searchsorted(used, rest),
-        np.searchsorted(used, found.kept),
-    )
-    (F, e), near = exact.floats(M[found.at], 0), np.zeros((len(used), len(rest)))
+    M = M[:, used]
+    own = np.searchsorted(used, rest)
+    before = np.searchsorted(used, found.kept)
+    F, e = exact.floats(M[found.at], 0)
+    near = np.zeros((len(used), len(rest)))
     near[own] = np.eye(len(rest))
     near[before] = -np.linalg.lstsq(F[:, before], F[:, own], rcond=None)[0]
     null = exact.null_space(M[found.at], near * 2.0 ** -(e.T - e.max()))
@@ -304,7 +302,8 @@ def _are_sums(M: Array, found: Split, rest: Array) -> bool:
 
 def _both_ways(A: Array, equality: Array, q: Array) -> tuple[Array, Array]:
     """Rows with q > 0: an equality is split into two opposite rows."""
-    top, free = np.abs(q).max(initial=0.0) or 1.0, q[equality]
+    top = np.abs(q).max(initial=0.0) or 1.0
+    free = q[equality]
     weights = [q[~equality], top + np.maximum(free, 0.0), top + np.maximum(-free, 0.0)]
     return np.concatenate([A[~equality], A[equality], -A[equality]]), np.concatenate(
         weights
@@ -318,12 +317,16 @@ def not_positive(
 
     The direction is replaced by the nearest one of the face, if that is known.
     """
-    high, d = w[0], design.shape[1]
-    signs, at, v = np.sign(high), np.flatnonzero(some), None
+    high = w[0]
+    d = design.shape[1]
+    signs = np.sign(high)
+    at = np.flatnonzero(some)
+    v = None
     if face is not None and not face.is_all:
         v = np.zeros(d, object)
         v[face.kept] = face.near(w)
-        high, signs = face.floats(v[None, face.kept])[:, 0], np.sign(v).astype(float)
+        high = face.floats(v[None, face.kept])[:, 0]
+        signs = np.sign(v).astype(float)
     m = design.margins(high[:, None])[at, 0]
     error = 2.0**-47 + UNIT * (d + 16)  # of numbers, and of sums
     unclear = at[~(m > 2 * error * float(design.reach @ np.abs(high)))]
@@ -345,7 +348,8 @@ def spanning(design: Design, found: Split) -> Array:
 
 def face_in_floats(design: Design, found: Split) -> Array:
     """Directions that are 0 on these rows, up to rounding."""
-    kept, rows = found.kept, design.rows(found.at[spanning(design, found)])
+    kept = found.kept
+    rows = design.rows(found.at[spanning(design, found)])
     N = program.null_vectors(rows[:, kept] / design.reach[kept])[0]
     N[np.abs(N).max(axis=1, initial=0.0) <= 1e-8] = 0.0
     V = np.zeros((design.shape[1], N.shape[1]))
@@ -356,7 +360,8 @@ def face_in_floats(design: Design, found: Split) -> Array:
 def flaw_of_weights(design: Design, found: Split) -> str:
     """An error of the dual variables q, or an empty string: ``A'q = 0`` up to rounding."""
     some = found.weights != 0
-    q, A = found.weights[some], design.rows(found.at[some])
+    q = found.weights[some]
+    A = design.rows(found.at[some])
     if (some & ~spanning(design, found)).any():
         return "weights are negative somewhere, or not 0 on rows that are separated"
     if (np.abs(A.T @ q) > 1e-9 * design.reach * np.abs(q).sum()).any():
@@ -369,8 +374,11 @@ def flaw_in_floats(design: Design, found: Split) -> str:
 
     Residuals of 1e-9 relative to the terms count as 0, and rows are dependent up to 1e-7.
     """
-    w, kept, unit = found.direction[0], found.kept, design.reach
-    m, size = design.margins(w[:, None])[:, 0], float(unit @ np.abs(w))
+    w = found.direction[0]
+    kept = found.kept
+    unit = design.reach
+    m = design.margins(w[:, None])[:, 0]
+    size = float(unit @ np.abs(w))
     if (m[found.separated] <= 1e-14 * size).any():
         return "the direction does not separate all rows that are called separated"
     if (np.abs(m[~found.separated]) > 1e-9 * size).any():
@@ -397,18 +405,24 @@ def _by_simplex(design: Design) -> Split | None:
     Either the sum of the rows is minus a non-negative combination of all rows, or some of them are
     positive in a direction of the cone; then the others are solved again.
     """
-    (n, d), equality = design.shape, design.equality
-    every, out, q = np.arange(n), Split.of_nothing(n, d), np.zeros(n)
+    n, d = design.shape
+    equality = design.equality
+    every = np.arange(n)
+    out = Split.of_nothing(n, d)
+    q = np.zeros(n)
     M = design.integers(every).astype(object)
     kept = exact.independent(M)[1]
-    M, left, w = M[:, kept], ~equality, np.zeros(len(kept), dtype=object)
+    M = M[:, kept]
+    left = ~equality
+    w = np.zeros(len(kept), dtype=object)
     rows = np.concatenate([M, -M[equality]])
     while left.any():
         b = -M[left].sum(axis=0)
         found = exact.combination(rows, b, 10_000)
         if found is None:
             return None
-        weights, v = np.asarray(found[0]), found[1]
+        weights = np.asarray(found[0])
+        v = found[1]
         if v is None:
             some = np.flatnonzero(b)[:1]  # the sum is a positive multiple of b
             k = (
@@ -423,8 +437,11 @@ def _by_simplex(design: Design) -> Split | None:
         m = M @ v
         positive = (m > 0) & ~equality
         w = w + v * Fraction(1, int(m.max()))  # so that none is lost in the sum
-        out.separated, left = out.separated | positive, left & ~positive
-    out.at, out.kept, out.weights = every, kept, np.where(out.separated, 0.0, q)
+        out.separated = out.separated | positive
+        left = left & ~positive
+    out.weights = np.where(out.separated, 0.0, q)
+    out.at = every
+    out.kept = kept
     out.direction = in_floats(w, kept, d)
     return out
 
@@ -453,10 +470,8 @@ def statuses(
     few = found.spanned and len(infinite) <= MOST_SIGNS
     cone = Cone(design, found, face if design.is_whole else None, few)
     cone.take(*found.direction)
-    signs, words = (
-        [cone.sign(j) for j in infinite],
-        {1: families.PLUS, -1: families.MINUS},
-    )
+    signs = [cone.sign(j) for j in infinite]
+    words = {1: families.PLUS, -1: families.MINUS}
     out[infinite] = [words.get(sign or 0, families.EITHER) for sign in signs]
     return out.tolist(), [
         j for j, sign in zip(infinite, signs, strict=True) if sign is None
@@ -470,7 +485,10 @@ class Cone:
     """
 
     def __init__(self, design: Design, found: Split, face: Any, few: bool) -> None:
-        self.design, self.found, self.face, self.few = design, found, face, few
+        self.design = design
+        self.found = found
+        self.face = face
+        self.few = few
         self.seen = np.zeros(
             (3, design.shape[1]), bool
         )  # rows 1 and -1: columns with this sign
@@ -478,19 +496,20 @@ class Cone:
 
     def look_at(self, at: Array) -> None:
         """Set T to some of the separated rows, in well-conditioned coordinates."""
-        self.at, A, F, unit = (
-            at,
-            self.design.rows(at),
-            self.found.face,
-            self.design.reach,
-        )
-        T, size = np.asarray(A @ F), program.CLEAR * (np.abs(A) @ np.abs(F)).max(axis=1)
+        A = self.design.rows(at)
+        self.at = at
+        F = self.found.face
+        unit = self.design.reach
+        T = np.asarray(A @ F)
+        size = program.CLEAR * (np.abs(A) @ np.abs(F)).max(axis=1)
         if (np.abs(T).max(axis=1) < size).any() and len(at) * F.size <= 1e7:
             T = multiplied(dense(A), F)[0]
         top = np.maximum(np.abs(T).max(axis=1), 1e-300)
         T, C = program.coordinates(T / top[:, None])
         lengths = np.maximum(np.sqrt(np.einsum("ij,ij->i", T, T)), 1e-300)
-        self.T, self.lengths, self.F = T / lengths[:, None], lengths * top, F @ C
+        self.T = T / lengths[:, None]
+        self.lengths = lengths * top
+        self.F = F @ C
         w = self.found.direction[0] * unit
         self.z = np.linalg.lstsq(self.F * unit[:, None], w, rcond=None)[0]
         self.z /= np.sqrt(self.z @ self.z) or 1.0
@@ -561,7 +580,8 @@ class Cone:
 
     def on_face(self, at: Array, j: int) -> tuple[Array, Array]:
         """Rows, and a column's unit vector, on the face: integers."""
-        face, place = self.face, np.searchsorted(self.face.kept, j)
+        face = self.face
+        place = np.searchsorted(self.face.kept, j)
         used = np.flatnonzero(face.vectors.any(axis=0))
         M = self.design.integers(at)[:, face.kept[used]]
         M = M if face.is_all else exact.multiplied(M, face.vectors[:, used].T)

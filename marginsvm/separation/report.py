@@ -234,7 +234,8 @@ class Separability:
         shown = [
             c for c in self.coefficients if c in first and first[0].status != FINITE
         ]
-        names, left = [_printable(c.name) for c in shown], len(self.coefficients)
+        names = [_printable(c.name) for c in shown]
+        left = len(self.coefficients)
         width = max(map(len, names), default=0)
         words = {families.EITHER: "infinite, of either sign"}
         table = [
@@ -249,11 +250,9 @@ class Separability:
         """Findings, and advice."""
         if self.kind == UNDECIDED:
             return [f"Undecided: {self.reason}"]
-        noun, named, sure = (
-            self._family.noun,
-            _listed(self._infinite()),
-            self.estimate_exists,
-        )
+        noun = self._family.noun
+        named = _listed(self._infinite())
+        sure = self.estimate_exists
         doubt = ", up to rounding" if sure is None else ""
         start = "Undecided in the last digits; up to rounding: " if sure is None else ""
         if self.kind == families.OVERLAP:
@@ -304,7 +303,8 @@ class Separability:
         """A sentence for a paper; empty if the estimate exists, or the report is undecided."""
         if self.estimate_exists is not False:
             return ""
-        named, n = self._infinite(), int(self.separated.sum())
+        named = self._infinite()
+        n = int(self.separated.sum())
         s, verb = ("", "is") if len(named) == 1 else ("s", "are")
         some = any(c.status == FINITE for c in self.coefficients)
         rest = "; the other estimates are those of the limit" if some else ""
@@ -454,7 +454,9 @@ def check_separability(
 def _of_rows(kind: Family, data: Data) -> dict[str, Any]:
     design = kind.rows(data)
     known = of_graph(design) if isinstance(kind, families.Pairs) else answer(design)
-    found, face, separated = known.found, known.face, known.found.separated
+    found = known.found
+    face = known.face
+    separated = known.found.separated
 
     @cache
     @single_threaded_blas()
@@ -470,7 +472,8 @@ def _of_rows(kind: Family, data: Data) -> dict[str, Any]:
     size = np.exp2(-np.frexp(np.abs(w * design.reach).max(initial=0.0))[1])
     high = w * size * design.unit
     some = np.flatnonzero(found.weights)
-    q, at = found.weights[some], found.at[some]
+    q = found.weights[some]
+    at = found.at[some]
     table = kind.table(design, separated)
     shape = (data.n, data.n) if kind.compares else table.shape
     weights = q / (np.abs(q).sum() or 1.0), (design.example[at], design.column[at])
