@@ -71,7 +71,8 @@ Solved = tuple[Array, Array, Array | None]  # u on a working set, f, and optiona
 
 def active_set(solution: Solution, start: Array | None) -> Iterator[None]:
     """Solve a program without upper bounds on alpha, by a working set of rows."""
-    qp, rows = solution.qp, solution.qp.rows
+    qp = solution.qp
+    rows = solution.qp.rows
     ridge, target = (
         np.broadcast_to(v, qp.shape).ravel() for v in (qp.ridge, qp.target)
     )
@@ -80,7 +81,8 @@ def active_set(solution: Solution, start: Array | None) -> Iterator[None]:
         solution.dual(start)
         work = np.flatnonzero(solution.alpha)
     width = np.inf if qp.examples.d is None else qp.k * qp.examples.d
-    G, passive = None, np.ones(len(work), bool)
+    G = None
+    passive = np.ones(len(work), bool)
     features = not qp.hard and width < len(work) == len(rows.ids)
     if not features and not (qp.hard and SINGULAR * width <= len(work)):
         G = qp.gram(work, work)
@@ -93,7 +95,8 @@ def active_set(solution: Solution, start: Array | None) -> Iterator[None]:
             solve = by_rows(G, F, target[work], ridge[work], qp.g)
             solved = block_pivoting(solve, passive, qp.game)
         if solved is None and qp.hard and len(work) <= FOR_NEAREST:
-            G, solved = None, nearest_point(qp, work, F)
+            G = None
+            solved = nearest_point(qp, work, F)
         if solved is None:
             break
         u, f, w = solved
@@ -110,7 +113,8 @@ def active_set(solution: Solution, start: Array | None) -> Iterator[None]:
         unit = abs(float(f[-1])) if qp.game else 1.0
         values = np.full(alpha.size, np.inf)
         values[rows.ids] = rows.flat(qp.values(S, f) + qp.ridge * alpha - qp.target)
-        near, values[work] = values[work], np.inf
+        near = values[work]
+        values[work] = np.inf
         new = np.flatnonzero(values < -max(0.5 * solution.tol, LOST) * unit)
         if not len(new):
             if G is None or not qp.hard:
@@ -168,8 +172,10 @@ class Sides:
     """
 
     def __init__(self, passive: Array, turns: int) -> None:
-        self.passive, self.turns = passive, turns
-        self.fewest, self.left = len(passive) + 1, turns
+        self.passive = passive
+        self.turns = turns
+        self.fewest = len(passive) + 1
+        self.left = turns
 
     def settled(self, wrong: Array) -> bool:
         """Exchange the wrong rows; True: there are none."""
@@ -206,13 +212,17 @@ def by_rows(G: Array, F: Array, target: Array, ridge: Array, g: Array) -> Exchan
     FF' is added to it, which is then positive definite on affinely independent rows. Since F'u = g,
     this only shifts f by g.
     """
-    H, right = G + F @ F.T, np.column_stack([target, F])
+    H = G + F @ F.T
+    right = np.column_stack([target, F])
     np.einsum("ii->i", H)[...] += ridge
 
     def solve(passive: Array) -> tuple[Array, Array, Array]:
-        face, u = np.flatnonzero(passive), np.zeros(len(H))
-        solved, sums = Factor(H[face[:, None], face]).columns(right[face]), F[face].T
-        y, of_F = solved[:, 0], solved[:, 1:]
+        face = np.flatnonzero(passive)
+        u = np.zeros(len(H))
+        solved = Factor(H[face[:, None], face]).columns(right[face])
+        sums = F[face].T
+        y = solved[:, 0]
+        of_F = solved[:, 1:]
         f = least_squares(sums @ of_F, sums @ y - g)
         u[face] = y - of_F @ f
         return u, f + g, H @ u + F @ f - target
@@ -222,7 +232,9 @@ def by_rows(G: Array, F: Array, target: Array, ridge: Array, g: Array) -> Exchan
 
 def by_features(qp: QuadraticProgram) -> Exchange:
     """Systems by the features, for all rows of a program with a ridge."""
-    side, target, ridge = side_of(qp), qp.rows.flat(qp.target), qp.rows.flat(qp.ridge)
+    side = side_of(qp)
+    target = qp.rows.flat(qp.target)
+    ridge = qp.rows.flat(qp.ridge)
 
     def solve(passive: Array) -> tuple[Array, Array, Array]:
         x, u = side.factor(Weights(np.where(passive, ridge, np.inf)))(target, side.g)
@@ -261,12 +273,17 @@ def wolfe(A: Array, F: Array, g: Array, u: Array) -> tuple[Array, Array, Array]:
     Each step goes to the minimum-norm point of the affine hull of the rows with u > 0, or until the
     first u reaches 0; then the most violated row is added.
     """
-    some, f, w = u > 0.0, 0.0 * g, A.T @ u
+    some = u > 0.0
+    f = 0.0 * g
+    w = A.T @ u
     for _ in range(len(A)):
         S = np.flatnonzero(some)
-        A_S, x, c = A[S], np.zeros(len(S)), min(len(S), len(g))
+        A_S = A[S]
+        x = np.zeros(len(S))
+        c = min(len(S), len(g))
         Q, tau, *_ = dgeqrf(F[S])
-        R, lwork = np.triu(Q[:c]), BLOCK * A.shape[1]
+        R = np.triu(Q[:c])
+        lwork = BLOCK * A.shape[1]
         rotated = dormqr("L", "T", Q, tau, A_S, lwork)[0]
         x[:c] = least_squares(R.T, g)
         x[c:] = least_squares(rotated[c:].T, -(x[:c] @ rotated[:c]))
@@ -286,7 +303,8 @@ def wolfe(A: Array, F: Array, g: Array, u: Array) -> tuple[Array, Array, Array]:
             v = least_squares(Q.T @ A_S, Q.sum(axis=0))
             w = v / max(float(v @ v), 1e-300)
         f = least_squares(R, -(rotated[:c] @ w))
-        z, square = A @ w + F @ f, float(w @ w)
+        z = A @ w + F @ f
+        square = float(w @ w)
         z[S] = np.inf
         worst = int(z.argmin())
         if square <= NOTHING**2 or z[worst] >= -LOST * square:
@@ -298,7 +316,8 @@ def wolfe(A: Array, F: Array, g: Array, u: Array) -> tuple[Array, Array, Array]:
 def least_squares(A: Array, b: Array) -> Array:
     """The shortest x with the least ``|A x - b|``; by LAPACK, as these systems are small."""
     m, n = A.shape
-    x, order = np.zeros((max(m, n), 1)), np.zeros((n, 1), np.int32)
+    x = np.zeros((max(m, n), 1))
+    order = np.zeros((n, 1), np.int32)
     x[:m, 0] = b
     return (
         x[:n, 0]
@@ -313,12 +332,14 @@ def pivoting_by_products(solution: Solution, start: Array | None) -> Iterator[No
     Systems are solved by conjugate gradients, with margin 1 also in a game; for hard margins only
     roughly as long as rows still change sides.
     """
-    qp, tol = solution.qp, solution.tol
+    qp = solution.qp
+    tol = solution.tol
     if start is None or not np.any(start):
         return
     s = qp.sign
     solution.dual(start)
-    u, w = solution.alpha, qp.rmatvec(solution.alpha)
+    u = solution.alpha
+    w = qp.rmatvec(solution.alpha)
     u = u / max(qp.examples.inner(w, w), 1e-300) if qp.game else u
     passive = u > 0.0
     precisions = [0.1 * tol] if np.any(qp.ridge) else [1e-2, 0.1 * tol]
@@ -349,11 +370,9 @@ def _on_face(
     qp: QuadraticProgram, face: Array, x: Array, precision: float
 ) -> tuple[Array, float]:
     """Alpha on the face such that its rows have margin 1, by conjugate gradients; and b."""
-    examples, y, ridge = (
-        qp.examples.take(face),
-        qp.sign[face],
-        qp.ridge[face],
-    )
+    examples = qp.examples.take(face)
+    y = qp.sign[face]
+    ridge = qp.ridge[face]
     diagonal = ridge + examples.squared_norms + 1e-300
 
     def product(v: Array) -> Array:

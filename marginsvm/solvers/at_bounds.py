@@ -21,7 +21,8 @@ from marginsvm.solvers.active_set import by_rows
 
 # The part of the upper bound (without one: of the largest alpha) that counts as rounding, and the
 # part that is tried where the rest then meets its targets.
-ROUNDING, NEAR = 1e-6, 1e-2
+ROUNDING = 1e-6
+NEAR = 1e-2
 FEW = (
     500  # entries between their bounds whose system takes less than a tenth of a second
 )
@@ -47,18 +48,21 @@ def at_bounds(
     rounding : float
         The part of the upper bound (without one: of the largest alpha) that is near.
     """
-    caps, over = caps_of(qp), qp.rows.fill(values - qp.target, np.inf)
+    caps = caps_of(qp)
+    over = qp.rows.fill(values - qp.target, np.inf)
     size = float(np.abs(qp.target).max(initial=0.0)) or 1.0
     unit: Any = alpha.max(initial=0.0) if caps is None else caps
     lowest: Any = 0.0
     if qp.cap is not None:  # only rows with the slack of their example count
-        unit, lowest = qp.cap[:, None], np.minimum(over.min(axis=1), 0.0)[:, None]
+        unit = qp.cap[:, None]
+        lowest = np.minimum(over.min(axis=1), 0.0)[:, None]
     # nearer to the bound than the value is to the target
     near = np.minimum(rounding, (over - lowest) / size) * unit
     alpha = np.where((over > lowest) & (alpha <= near), 0.0, alpha)
     if caps is None:
         return alpha, np.zeros(len(alpha), bool)
-    sums, least = sums_of(qp, alpha), qp.rows.least(over)
+    sums = sums_of(qp, alpha)
+    least = qp.rows.least(over)
     near = np.minimum(rounding, -least / size) * caps
     full = (least < 0.0) & (caps - sums <= near)
     if qp.cap is None:
@@ -83,7 +87,8 @@ def balanced(qp: QuadraticProgram, alpha: Array, full: Array) -> Array | None:
 
     None: they cannot.
     """
-    caps, off = caps_of(qp), qp.balance(alpha) - qp.g
+    caps = caps_of(qp)
+    off = qp.balance(alpha) - qp.g
     if qp.n_free and isinstance(qp.rows, ClassPairs):
         alpha = alpha * (1.0 + _moves_of_pairs(qp.rows, alpha, full, off))
     elif qp.n_free:
@@ -98,11 +103,13 @@ def balanced(qp: QuadraticProgram, alpha: Array, full: Array) -> Array | None:
 
 def _moves_of_pairs(rows: ClassPairs, alpha: Array, full: Array, off: Array) -> Array:
     """Relative moves for several classes; examples at their upper bound keep their sums."""
-    own, linked = np.where(full[:, None], 0.0, alpha), None
+    own = np.where(full[:, None], 0.0, alpha)
+    linked = None
     if full.any():
         size = np.sqrt(np.maximum(alpha.sum(axis=1, keepdims=True), 1e-300))
         linked = (alpha - own) / size
-    few, x = slice(0, rows.n_intercepts), np.zeros(rows.k)
+    few = slice(0, rows.n_intercepts)
+    x = np.zeros(rows.k)
     x[few] = np.linalg.lstsq(rows.curvature(own, linked)[few, few], -off[few])[0]
     move: Array = x[rows.codes][:, None] - x
     share = alpha[full] / alpha[full].sum(axis=1, keepdims=True)
@@ -112,7 +119,8 @@ def _moves_of_pairs(rows: ClassPairs, alpha: Array, full: Array, off: Array) -> 
 
 def _is_feasible(qp: QuadraticProgram, alpha: Array) -> bool:
     """Whether alpha is feasible up to rounding."""
-    caps, left = caps_of(qp), np.abs(qp.balance(alpha) - qp.g).max(initial=0.0)
+    caps = caps_of(qp)
+    left = np.abs(qp.balance(alpha) - qp.g).max(initial=0.0)
     inside = caps is None or np.all(sums_of(qp, alpha) <= (1.0 + SAME) * caps)
     even = left <= BALANCED * float(alpha.sum())
     return bool(inside and even and alpha.any() and alpha.min() >= 0.0)
@@ -124,7 +132,8 @@ def met(qp: QuadraticProgram, alpha: Array, full: Array) -> tuple[Array, Array] 
     Rows of two classes and of tubes that are then beyond a bound, or at the wrong one, change.
     None: many rows are between their bounds, or too many change sides.
     """
-    caps, several = np.broadcast_to(qp.upper, qp.shape), qp.several
+    caps = np.broadcast_to(qp.upper, qp.shape)
+    several = qp.several
     size = float(np.abs(qp.target).max(initial=0.0)) or 1.0
     free = alpha > 0.0 if several else (alpha > 0.0) & ~full
     for _ in range(1 if several else EXCHANGES):
@@ -153,7 +162,8 @@ def _solved(
     S = qp.examples.scores(qp.rmatvec(alpha))
     ridge = np.broadcast_to(qp.ridge, qp.shape)
     missing = qp.target - qp.rows.values(S) - ridge * alpha
-    B, off = qp.of_f(free), qp.g - qp.balance(alpha)
+    B = qp.of_f(free)
+    off = qp.g - qp.balance(alpha)
     if qp.cap is not None:  # the slack of an example at its upper bound is free
         of = qp.rows.example_of(free)
         slack = (of[:, None] == np.flatnonzero(full)).astype(float)

@@ -50,7 +50,8 @@ OPTIONS: dict[str, Any] = {
         "arcp",
     },  # without ninf: infinities are used
 }
-part, loop = parts(**OPTIONS), compiled(**OPTIONS)
+part = parts(**OPTIONS)
+loop = compiled(**OPTIONS)
 index = np.uint64  # unsigned: numba needs no test for negative indices
 
 
@@ -124,11 +125,17 @@ def descend_rows(
     b, n_steps : float, int
         The intercept, and the number of coordinate steps.
     """
-    m, steps, high, low = len(active), 0, np.inf, -np.inf
+    m = len(active)
+    steps = 0
+    high = np.inf
+    low = -np.inf
     while steps < most:
         steps += m
         _shuffle(active, m, seed)
-        next_high, next_low, worst, k = 0.0, 0.0, 0.0, 0
+        next_high = 0.0
+        next_low = 0.0
+        worst = 0.0
+        k = 0
         while k < m:
             r = active[k]
             i = of[r]
@@ -137,13 +144,16 @@ def descend_rows(
                 - target[r]
                 + ridge[r] * alpha[r]
             )
-            at_zero, at_upper = alpha[r] <= 0.0, alpha[r] >= upper[r]
+            at_zero = alpha[r] <= 0.0
+            at_upper = alpha[r] >= upper[r]
             if (at_zero and g > high) or (at_upper and g < low):
                 m -= 1
-                active[k], active[m] = active[m], r
+                active[k] = active[m]
+                active[m] = r
                 continue
             violation = min(g, 0.0) if at_zero else max(g, 0.0) if at_upper else g
-            next_high, next_low = max(next_high, violation), min(next_low, violation)
+            next_high = max(next_high, violation)
+            next_low = min(next_low, violation)
             worst = max(worst, abs(violation))
             if violation != 0.0 and curvature[r] > 0.0:
                 new = min(max(alpha[r] - g / curvature[r], 0.0), upper[r])
@@ -165,7 +175,10 @@ def projected(c, own, q, diagonal, cap, alpha, order):
 
     The solution is ``max(c_j - level, 0) / diagonal``; classes are sorted until the level is found.
     """
-    n, total, level, mass = 0, 0.0, 0.0, 0.0
+    n = 0
+    total = 0.0
+    level = 0.0
+    mass = 0.0
     for j in range(len(c)):
         alpha[j] = 0.0
         if j != own and c[j] > 0.0:
@@ -195,12 +208,14 @@ def _class_scores(data, indices, indptr, i, W, scores):
     """Add the inner products of example i with all columns of W."""
     if indices is not None:
         for t in range(index(indptr[i]), index(indptr[i + 1])):
-            x, row = data[t], W[index(indices[t])]
+            x = data[t]
+            row = W[index(indices[t])]
             for c in range(len(scores)):
                 scores[c] += x * row[c]
     else:
         for t in range(len(W)):
-            x, row = data[i * len(W) + t], W[t]
+            x = data[i * len(W) + t]
+            row = W[t]
             for c in range(len(scores)):
                 scores[c] += x * row[c]
 
@@ -252,12 +267,16 @@ def descend_examples(
         Range of the epochs.
     """
     n, k = alpha.shape
-    scores, new, places = np.empty(k), np.empty(k), np.empty(k, np.int64)
+    scores = np.empty(k)
+    new = np.empty(k)
+    places = np.empty(k, np.int64)
     for epoch in range(first, last):
         every = epoch % 8 == 0 or epoch & (epoch - 1) == 0
         _shuffle(order, n, seed)
         for i in order:
-            own, q, mass = codes[i], square[i] + sigma, 0.0
+            own = codes[i]
+            q = square[i] + sigma
+            mass = 0.0
             diagonal = q + ridge[i]
             for c in range(k):
                 mass += alpha[i, c]
@@ -296,7 +315,8 @@ def dual_cd(solution: Solution, start: Array | None) -> Iterator[None]:
         arrays = X.data, X.indices, X.indptr
         square = np.asarray(X.multiply(X).sum(axis=1)).ravel()
     else:
-        arrays, square = (X.ravel(), None, None), np.einsum("ij,ij->i", X, X)
+        arrays = (X.ravel(), None, None)
+        square = np.einsum("ij,ij->i", X, X)
     alpha = np.zeros(qp.shape) if start is None else start.copy()
     if start is not None and qp.game:  # scaled to margin 1
         alpha /= max(-2.0 * qp.dual(start), 1e-300)
@@ -312,29 +332,31 @@ def _by_rows(
     alpha: Array,
 ) -> Iterator[None]:
     """Two classes, and regression."""
-    qp, m, of = solution.qp, solution.qp.size, solution.qp.rows.at
+    qp = solution.qp
+    m = solution.qp.size
+    of = solution.qp.rows.at
     sign = qp.sign
     target, ridge, upper = (
         np.broadcast_to(a, m)
         for a in (1.0 if qp.game else qp.target, qp.ridge, qp.upper)
     )
-    size, mean = (
-        float(np.median(square[square > 0.0])) if square.any() else 1.0,
-        mean_of(qp, X),
-    )
+    size = float(np.median(square[square > 0.0])) if square.any() else 1.0
+    mean = mean_of(qp, X)
     w = np.asarray(X.T @ qp.rows.coefficients(alpha)[:, 0])
     # least sigma: the intercept can change by the width of the margin within the bounds of alpha
     least = 0.05 * float(ridge.mean()) + 1.0 / (0.06 * upper.sum())
-    b, sigma, slope, active = (
-        0.0,
-        (0.1 * size + least) * qp.intercept,
-        1.0,
-        np.arange(m),
-    )
-    seed, passes, mark, gap = np.ones(1, np.uint64), 0.0, 50.0, 1.0
+    b = 0.0
+    sigma = (0.1 * size + least) * qp.intercept
+    slope = 1.0
+    active = np.arange(m)
+    seed = np.ones(1, np.uint64)
+    passes = 0.0
+    mark = 50.0
+    gap = 1.0
     epochs = 10.0
     if alpha.any():  # a start is checked first, at its best intercept
-        epochs, shift = 0.0, w @ mean
+        epochs = 0.0
+        shift = w @ mean
         if qp.intercept:
             b = float(
                 qp.best_f((X @ w - shift)[:, None], np.zeros(qp.n_free))[0] - shift
@@ -361,7 +383,8 @@ def _by_rows(
         if passes >= mark:  # if doubling the passes leaves 0.3 of the gap, stop
             if solution.gap > 0.3 * gap:
                 return
-            mark, gap = 2.0 * passes, solution.gap
+            mark = 2.0 * passes
+            gap = solution.gap
         epochs = 10.0 + 0.3 * passes
         free = max(1, int(np.count_nonzero((alpha > 0.0) & (alpha < upper))))
         sigma = (size * min(1.0, max(0.05, 30.0 / free)) + least) * qp.intercept
@@ -403,9 +426,12 @@ def _by_examples(
 
     The momentum is restarted when the dual value decreases (O'Donoghue, Candes 2015).
     """
-    qp, n, k = solution.qp, len(square), solution.qp.k
+    qp = solution.qp
+    n = len(square)
+    k = solution.qp.k
     cap = np.full(n, np.inf) if qp.cap is None else qp.cap
-    ridge, squared = np.broadcast_to(qp.ridge[:, 0], n), bool(np.any(qp.ridge))
+    ridge = np.broadcast_to(qp.ridge[:, 0], n)
+    squared = bool(np.any(qp.ridge))
     sigma = (
         0.004 * float(square.mean())
         + 0.025 * float(ridge.mean())
@@ -416,10 +442,20 @@ def _by_examples(
     still = np.flatnonzero((square + ridge + sigma <= 0.0) & np.isfinite(cap))
     alpha[still] = 0.0
     alpha[still, (qp.rows.labels[still] + 1) % k] = cap[still]
-    mean, V = mean_of(qp, X), qp.rows.coefficients(alpha)
-    W, excess, b = np.asarray(X.T @ V), V.sum(axis=0), np.zeros(k)
-    order, seed, epochs, pace = np.arange(n), np.ones(1, np.uint64), 1, 1
-    before, gap, proved, mark, gap_at_mark = (alpha, b), 1.0, -np.inf, 200, 1.0
+    mean = mean_of(qp, X)
+    V = qp.rows.coefficients(alpha)
+    W = np.asarray(X.T @ V)
+    excess = V.sum(axis=0)
+    b = np.zeros(k)
+    order = np.arange(n)
+    seed = np.ones(1, np.uint64)
+    epochs = 1
+    pace = 1
+    before = (alpha, b)
+    gap = 1.0
+    proved = -np.inf
+    mark = 200
+    gap_at_mark = 1.0
     while True:
         parts = 4 if squared and pace > 2 else 1
         for _ in range(parts):
@@ -429,7 +465,8 @@ def _by_examples(
                 alpha, b = (x + t * (x - y) for x, y in zip(now, before, strict=True))
                 np.maximum(alpha, 0.0, out=alpha)
                 V = qp.rows.coefficients(alpha)
-                W, excess = np.asarray(X.T @ V), V.sum(axis=0)
+                W = np.asarray(X.T @ V)
+                excess = V.sum(axis=0)
                 b += sigma * excess
             before = now
             descend_examples(
@@ -450,6 +487,7 @@ def _by_examples(
         if epochs >= mark:
             if solution.gap > 0.1 * gap_at_mark:
                 return
-            mark, gap_at_mark = 2 * epochs, solution.gap
+            mark = 2 * epochs
+            gap_at_mark = solution.gap
         pace = 1 if proved < less else pace + (solution.gap > 0.5 * gap)
         gap = solution.gap

@@ -38,7 +38,8 @@ EPS = float(np.finfo(np.float64).eps)
 INSIDE = 0.995  # fraction of the step to the boundary
 # After MOST_SLOW iterations in a row that reduce the complementarity by less than this factor the
 # method restarts farther from the boundary; there it stops after as many without any reduction.
-SLOW, MOST_SLOW = 0.9, 10
+SLOW = 0.9
+MOST_SLOW = 10
 ROOM = 1e-9  # least relative excess of the sum of upper bounds over the sum of alpha
 THIN = 1e-6  # complementarity of a game below which an alpha with A'alpha = 0 is sought
 MORE = 5  # iterations spent on a sparse alpha once the full alpha proves the gap
@@ -76,9 +77,11 @@ class Bounds(NamedTuple):
         if (
             qp.level
         ):  # if alpha = upper is the only feasible point, there is no interior
-            mass, halves = qp.level * qp.total, [np.ones(len(upper), bool)]
+            mass = qp.level * qp.total
+            halves = [np.ones(len(upper), bool)]
             if qp.intercept and each == 1:
-                mass, halves = 0.5 * mass, [rows.labels == side for side in (0, 1)]
+                mass = 0.5 * mass
+                halves = [rows.labels == side for side in (0, 1)]
             upper = upper * max(
                 1.0, *((1.0 + ROOM) * mass / upper[half].sum() for half in halves)
             )
@@ -130,7 +133,9 @@ def residuals(
 ) -> tuple[Array, Array]:
     """Residuals of both blocks of equations, recomputed in each iteration to limit rounding."""
     n = bounds.target.shape[-1]
-    alpha, z, xi = at.inside[..., :n], at.duals[..., :n], at.duals[..., n:]
+    alpha = at.inside[..., :n]
+    z = at.duals[..., :n]
+    xi = at.duals[..., n:]
     rows = (
         side.values(at.x) + bounds.ridge * alpha + bounds.spread(xi) - bounds.target - z
     )
@@ -140,11 +145,14 @@ def residuals(
 def mehrotra(side: WrittenOut | ByRows, bounds: Bounds, at: Point) -> Point:
     """One iteration, for one program or a stack."""
     n = bounds.target.shape[-1]
-    alpha, z, xi = at.inside[..., :n], at.duals[..., :n], at.duals[..., n:]
+    alpha = at.inside[..., :n]
+    z = at.duals[..., :n]
+    xi = at.duals[..., n:]
     residual, fall = residuals(side, bounds, at)
     # primal regularisation: keeps the condition number of the system below 1 / eps
     proximal = np.minimum(1e-14, 1e-4 / alpha.max(axis=-1, keepdims=True))
-    h, pull = bounds.ridge + z / alpha + proximal, xi / at.inside[..., n:]
+    h = bounds.ridge + z / alpha + proximal
+    pull = xi / at.inside[..., n:]
     weights = Weights(h, pull) if bounds.each > 1 else Weights(h + bounds.spread(pull))
     direction = side.factor(weights)
 
@@ -163,7 +171,8 @@ def mehrotra(side: WrittenOut | ByRows, bounds: Bounds, at: Point) -> Point:
     left = dot(products * (1.0 + longest(s) * s), 1.0 + longest(t) * t)
     aim = (left / now) ** 3 * now / products.shape[-1]
     dx, s, t = towards(aim - products * (1.0 + s * t))
-    r, p = INSIDE * longest(s), INSIDE * longest(t)
+    r = INSIDE * longest(s)
+    p = INSIDE * longest(t)
     if bounds.ridge.any():  # with a ridge, alpha enters the rows' residuals
         p = r = np.minimum(p, r)
     return Point(at.x + p * dx, at.inside * (1.0 + r * s), at.duals * (1.0 + p * t))
@@ -174,7 +183,8 @@ def objective_at(side: WrittenOut | ByRows, bounds: Bounds, at: Point) -> Array:
     value = 0.5 * side.square(at.x)
     if not bounds.game:
         n = bounds.target.shape[-1]
-        alpha, xi = at.inside[..., :n], at.duals[..., n:]
+        alpha = at.inside[..., :n]
+        xi = at.duals[..., n:]
         f = at.x[..., at.x.shape[-1] - len(side.g) :]
         value = value + dot(side.g, f) + dot(bounds.upper, xi)
         value = value + 0.5 * dot(bounds.ridge * alpha, alpha)
@@ -208,7 +218,9 @@ def first(
         Required sum of alpha; 0: none.
     far : bool
     """
-    x, upper, sums = side.start(q), bounds.upper, bounds.sums(q)
+    x = side.start(q)
+    upper = bounds.upper
+    sums = bounds.sums(q)
     if bounds.game:
         values = side.values(x)
         z = np.maximum(np.abs(values).max(axis=-1, keepdims=True), 1e-300)
@@ -225,7 +237,8 @@ def first(
         t = inverse.sum(axis=-1, keepdims=True)
     square = side.square(x) + dot(bounds.ridge * q, q)
     near = np.minimum(t, 1.0 / np.maximum(square, 1e-300))
-    x, alpha = (np.sqrt(near * t) if far else near) * x, t * q
+    x = (np.sqrt(near * t) if far else near) * x
+    alpha = t * q
     missing = bounds.target - side.values(x) - bounds.ridge * alpha
     size = np.abs(missing).mean(axis=-1, keepdims=True) if far else 0.0
     slack = np.maximum(missing, 0.0) + np.maximum(size, 1.0)
@@ -239,8 +252,11 @@ def first(
 
 def at_bounds(side: WrittenOut | ByRows, bounds: Bounds, at: Point) -> Array:
     """Alpha with each entry at its bound if it is closer to it than its multiplier is to 0."""
-    n, upper = bounds.target.shape[-1], bounds.upper
-    alpha, over, xi = at.inside[..., :n], at.inside[..., n:], at.duals[..., n:]
+    n = bounds.target.shape[-1]
+    upper = bounds.upper
+    alpha = at.inside[..., :n]
+    over = at.inside[..., n:]
+    xi = at.duals[..., n:]
     margin = side.square(at.x)  # of a game; else the mean over rows with alpha > 0
     if not bounds.game:
         margin = np.abs(dot(alpha, side.values(at.x)))
@@ -283,36 +299,38 @@ def interior_point(solution: Solution, start: Array | None) -> Iterator[None]:
     unit = float(np.abs(qp.target).max(initial=0.0))
     hard_tube = qp.hard and not qp.game  # targets are met only up to rounding
     inward = replace(qp, target=qp.target + INWARD * unit) if hard_tube else qp
-    side, bounds, rows = side_of(inward), Bounds.of(inward), qp.rows
-    q, total = even_weights(inward), float(qp.level * qp.total)
+    side = side_of(inward)
+    bounds = Bounds.of(inward)
+    rows = qp.rows
+    q = even_weights(inward)
+    total = float(qp.level * qp.total)
     q = joined(q, np.full(len(bounds.target) - len(q), q.mean()))
     at = first(side, bounds, q, total)
-    slow, far, more, enough, thin, before = 0, False, MORE, np.inf, THIN, np.inf
+    slow = 0
+    far = False
+    more = MORE
+    enough = np.inf
+    thin = THIN
+    before = np.inf
     while True:
         alpha = at.inside[: len(bounds.target)]
-        gap, objective = (
-            float(at.inside @ at.duals),
-            float(objective_at(side, bounds, at)[0]),
-        )
+        gap = float(at.inside @ at.duals)
+        objective = float(objective_at(side, bounds, at)[0])
         # the relative gap of margins is half the relative gap of objectives
         estimate = min(1.0, gap / max(objective, 1e-300) / (1 + qp.by_margins))
         # relative for hard tubes, whose objective may grow without bound
         left = gap / max(abs(objective), 1e-300) if hard_tube else gap
         slow = slow + 1 if left > (1.0 if far else SLOW) * before else 0
         if slow > MOST_SLOW and not (far or qp.game):
-            at, far, slow, before = (
-                first(side, bounds, q, total, far=True),
-                True,
-                0,
-                np.inf,
-            )
+            at = first(side, bounds, q, total, far=True)
+            far = True
+            slow = 0
+            before = np.inf
             continue
         ended = not gap > EPS * (EPS if qp.game else objective) or slow > MOST_SLOW
         if qp.game and gap <= thin:
-            thin, shares = (
-                0.01 * gap,
-                (0.0, 1e-7) if isinstance(side, WrittenOut) else (),
-            )
+            thin = 0.01 * gap
+            shares = (0.0, 1e-7) if isinstance(side, WrittenOut) else ()
             for some in (
                 alpha,
                 *(cancelling(side, bounds, at, share) for share in shares),
@@ -377,7 +395,8 @@ def stacked(
     w, f, alpha : ndarray of shape (B, d), (B, n_free) and (B, n)
     solved : ndarray of bool, shape (B,)
     """
-    (B, n, d), game = X.shape, ridge is None and upper is None
+    B, n, d = X.shape
+    game = ridge is None and upper is None
     A = y[..., None] * X
     columns = [y[..., None]] * intercept + [np.full((B, n, 1), -1.0)] * game
     F = np.concatenate([A[..., :0], *columns], axis=-1)
@@ -400,13 +419,12 @@ def stacked(
             sign, prior / np.where(sign, prior, 0.0).sum(axis=1)[:, None], prior
         )
     at = first(side, bounds, prior / prior.sum(axis=1, keepdims=True))
-    live, solved = np.arange(B), np.zeros(B, bool)
+    live = np.arange(B)
+    solved = np.zeros(B, bool)
     last = Point(*(np.copy(part) for part in at))
     for _ in range(max_iter):
-        gap, (off, fall) = (
-            (at.inside * at.duals).sum(axis=1),
-            residuals(side, bounds, at),
-        )
+        gap = (at.inside * at.duals).sum(axis=1)
+        off, fall = residuals(side, bounds, at)
         missed = np.abs(off).max(axis=1) * at.inside[:, :n].sum(axis=1) + (fall**2).sum(
             axis=1
         )
@@ -418,8 +436,10 @@ def stacked(
         if not left.any():
             break
         if left.mean() < 0.9:
-            live, at = live[left], Point(*(part[left] for part in at))
-            side, bounds = side.take(left), bounds.take(left)
+            live = live[left]
+            at = Point(*(part[left] for part in at))
+            side = side.take(left)
+            bounds = bounds.take(left)
         try:
             at = mehrotra(side, bounds, at)
         except np.linalg.LinAlgError:  # one singular system ends the whole batch

@@ -46,10 +46,13 @@ RHO = 0.05
 SMOOTH = 1e-11  # ridge of a single score from which on Newton's method needs no rho
 KNOWN = 0.01  # factor of the initial rho of a warm start
 # Rho is multiplied by SMALLER if the last proximal problem took at most FEW_STEPS steps.
-SMALLER, FEW_STEPS, LEAST = 0.2, 2, 1e-13
+SMALLER = 0.2
+FEW_STEPS = 2
+LEAST = 1e-13
 ROUNDING = 1e-14  # relative decrease of the objective that counts as rounding
 PATIENCE = 30  # iterations without a decrease of the gap by a tenth
-SEARCH_STEPS, SETTLE_STEPS = 100, 50
+SEARCH_STEPS = 100
+SETTLE_STEPS = 50
 SAMPLE, LONG = 20_000, 10  # examples of a sample; how many times as many are worth it
 PART = 2**15  # rows whose arrays stay in cache
 BALANCED = 1e-14  # rounding of F'alpha - g, relative to the sum of alpha
@@ -58,12 +61,16 @@ BALANCED = 1e-14  # rounding of F'alpha - g, relative to the sum of alpha
 def newton(solution: Solution, start: Array | None) -> Iterator[None]:
     """Solve a program of any size, without sign constraints on coefficients."""
     qp = solution.qp
-    examples, unit = qp.examples, unit_of(qp)
+    examples = qp.examples
+    unit = unit_of(qp)
     if qp.hard and not qp.game:  # hard targets are met only up to rounding
         qp = replace(qp, target=qp.target + INWARD * unit)
     system = NewtonSystem(qp)
-    w, f, v = np.zeros_like(solution.w), np.zeros(qp.n_free), np.zeros(qp.shape)
-    S, narrow = np.zeros((examples.n, qp.k)), 1.0
+    w = np.zeros_like(solution.w)
+    f = np.zeros(qp.n_free)
+    v = np.zeros(qp.shape)
+    S = np.zeros((examples.n, qp.k))
+    narrow = 1.0
     may_be_sampled = examples.n >= LONG * SAMPLE and not (qp.hard or qp.level)
     may_be_sampled = may_be_sampled and not examples.is_kernel and qp.by_margins
     if start is None and may_be_sampled and examples.X.in_memory:
@@ -83,7 +90,9 @@ def newton(solution: Solution, start: Array | None) -> Iterator[None]:
     rho = rho_of(qp, narrow, unit)
     loss = Loss(qp, rho, v)
     f, m = loss.settle(qp.values(S, f), f)
-    taken, J, reach = 0, np.inf, np.inf
+    taken = 0
+    J = np.inf
+    reach = np.inf
     while True:
         response = loss.best_response(m)
         alpha = qp.feasible(response)  # a change by rounding only
@@ -93,18 +102,20 @@ def newton(solution: Solution, start: Array | None) -> Iterator[None]:
         yield
         if solution.ended or solution.idle > PATIENCE:
             return
-        r, before = image - w, J
+        r = image - w
+        before = J
         J = 0.5 * examples.inner(w, w) + float(qp.g @ f) + loss.value(m, response)
         still = before - J <= ROUNDING * abs(J)
         if np.any(rho):  # update v once its subproblem is solved to the accuracy of v
-            inner, missed = (
-                0.5 * examples.inner(r, r),
-                0.5 * float(np.sum(rho * (alpha - v) ** 2)),
-            )
+            inner = 0.5 * examples.inner(r, r)
+            missed = 0.5 * float(np.sum(rho * (alpha - v) ** 2))
             if inner <= missed or still:
                 if taken <= FEW_STEPS:
                     narrow *= SMALLER
-                rho, v, taken, J = rho_of(qp, narrow, unit), alpha, 0, np.inf
+                rho = rho_of(qp, narrow, unit)
+                v = alpha
+                taken = 0
+                J = np.inf
                 loss = Loss(qp, rho, v)
                 f, m = loss.settle(m, f)
                 response = loss.best_response(m)
@@ -114,7 +125,10 @@ def newton(solution: Solution, start: Array | None) -> Iterator[None]:
         move = qp.values(T, df)
         slope = examples.inner(w, dw) + float(qp.g @ df)
         t = loss.search(m, move, slope, max(examples.inner(dw, dw), 0.0))
-        w, before_f, S, taken = w + t * dw, f + t * df, S + t * T, taken + 1
+        w = w + t * dw
+        before_f = f + t * df
+        S = S + t * T
+        taken = taken + 1
         f, m = loss.settle(qp.values(S, before_f), before_f, reach)
         reach = 4.0 * float(np.abs(f - before_f).max(initial=0.0))
 
@@ -122,10 +136,8 @@ def newton(solution: Solution, start: Array | None) -> Iterator[None]:
 def of_sample(qp: QuadraticProgram) -> tuple[Array, Array]:
     """Solution w, f for some of the examples, with weights of the same sum."""
     n = qp.examples.n
-    part, share = (
-        qp.restrict(np.random.RandomState(0).randint(n, size=SAMPLE)),
-        SAMPLE / n,
-    )
+    part = qp.restrict(np.random.RandomState(0).randint(n, size=SAMPLE))
+    share = SAMPLE / n
     cap = None if part.cap is None else part.cap / share
     part = replace(part, ridge=part.ridge * share, upper=part.upper / share, cap=cap)
     found = Solution(part, 1e-3, PATIENCE)
@@ -180,7 +192,9 @@ class Loss:
     def __init__(
         self, qp: QuadraticProgram, rho: Array | float = 0.0, v: Array | float = 0.0
     ) -> None:
-        self.qp, self.rho, self.v = qp, np.asarray(rho), np.asarray(v)
+        self.qp = qp
+        self.rho = np.asarray(rho)
+        self.v = np.asarray(v)
         self.light = replace(
             qp, examples=cast("Any", Count(qp.examples.n))
         )  # without X, for f and alpha only
@@ -198,7 +212,8 @@ class Loss:
 
     def value(self, m: Array, alpha: Array) -> float:
         """The sum of the losses of all rows."""
-        qp, more = self.qp, alpha - self.v
+        qp = self.qp
+        more = alpha - self.v
         value = float(np.vdot(alpha, qp.target - m)) - 0.5 * float(
             np.sum(qp.ridge * alpha * alpha)
         )
@@ -219,10 +234,8 @@ class Loss:
             return np.where(
                 (alpha > 0.0) & (alpha < self.qp.upper), 1.0 / self.s, 0.0
             ), None
-        own, full = (
-            np.where(alpha > 0.0, 1.0 / self.s, 0.0),
-            is_full(self.raw(m), self.qp.cap),
-        )
+        own = np.where(alpha > 0.0, 1.0 / self.s, 0.0)
+        full = is_full(self.raw(m), self.qp.cap)
         linked = np.where(full[:, None], own, 0.0)
         linked /= np.sqrt(np.maximum(linked.sum(axis=1), 1e-300))[:, None]
         own[full] = 0.0
@@ -241,7 +254,9 @@ class Loss:
 
         Newton's method inside a bracket. With ``low = 0``, rows inactive for all t are left out.
         """
-        raw, rate, cap = self.raw(m), move / self.s, self.qp.cap
+        raw = self.raw(m)
+        rate = move / self.s
+        cap = self.qp.cap
         upper = np.broadcast_to(self.qp.upper, raw.shape)
         if low == 0.0:
             reached = (raw > 0.0) | (rate < 0.0)
@@ -249,18 +264,23 @@ class Loss:
             if 2 * np.count_nonzero(reached) < reached.size:
                 raw, rate, move, upper = (v[reached] for v in (raw, rate, move, upper))
                 cap = None if cap is None else cap[reached]
-        high, wide = np.inf, max(1.0, abs(t))
+        high = np.inf
+        wide = max(1.0, abs(t))
         parts = [slice(i, i + PART) for i in range(0, len(raw), PART)]
         for _ in range(SEARCH_STEPS):
-            pull, size, bend = 0.0, 0.0, 0.0
+            pull = 0.0
+            size = 0.0
+            bend = 0.0
             for some in parts:
-                at, across = raw[some] - t * rate[some], move[some]
+                at = raw[some] - t * rate[some]
+                across = move[some]
                 bounds = upper[some], None if cap is None else cap[some]
                 alpha = within(at, *bounds)
                 pull += float(np.vdot(across, alpha))
                 size += float(np.vdot(np.abs(across), alpha))
                 bend += _bend(at, alpha, rate[some], across, *bounds)
-            force, curvature = pull - slope - square * t, square + bend
+            force = pull - slope - square * t
+            curvature = square + bend
             if abs(force) <= EPS * (abs(slope) + abs(square * t) + size):
                 break
             low, high = (t, high) if force > 0.0 else (low, t)
@@ -269,7 +289,8 @@ class Loss:
                 if np.isfinite(low) and np.isfinite(high):
                     new = 0.5 * (low + high)
                 else:
-                    new, wide = t + float(np.copysign(wide, force)), 4.0 * wide
+                    new = t + float(np.copysign(wide, force))
+                    wide = 4.0 * wide
             if abs(new - t) <= EPS * abs(t):
                 break
             t = new
@@ -283,7 +304,8 @@ class Loss:
         qp = self.qp
         if qp.n_free == 0:
             return f, m
-        near, df = self.target - m > -reach, None
+        near = self.target - m > -reach
+        df = None
         some = np.flatnonzero(near if near.ndim == 1 else near.any(axis=1))
         if 2 * len(some) < len(m):
             parts = (
@@ -297,8 +319,10 @@ class Loss:
 
     def _settled(self, m: Array) -> Array:
         """The change of f, by Newton's method."""
-        qp, f = self.light, np.zeros(self.qp.n_free)
-        S, least = np.zeros((qp.examples.n, qp.k)), np.inf
+        qp = self.light
+        f = np.zeros(self.qp.n_free)
+        S = np.zeros((qp.examples.n, qp.k))
+        least = np.inf
         if qp.n_free == 1:
             move = qp.values(S, np.ones(1))
             return f + self.search(m, move, float(qp.g[0]), t=0.0, low=-np.inf)
@@ -315,7 +339,9 @@ class Loss:
             move = qp.values(S, df)
             # near the solution, a full step halves the force
             t = 1.0 if size <= 0.5 * least else self.search(m, move, float(qp.g @ df))
-            f, m, least = f + t * df, m + t * move, min(size, least)
+            f = f + t * df
+            m = m + t * move
+            least = min(size, least)
         return f
 
 

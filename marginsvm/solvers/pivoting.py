@@ -54,7 +54,8 @@ def pivoted(
     w, f, alpha : ndarray of shape (B, d), (B, 1) and (B, n)
     solved : ndarray of bool, shape (B,)
     """
-    (B, n), d = y.shape, X.shape[-1]
+    B, n = y.shape
+    d = X.shape[-1]
     own = np.zeros((B, n)) if ridge is None else ridge
     cap = np.full((B, n), np.inf) if upper is None else upper
     by_features = ridge is not None and d < n
@@ -67,7 +68,8 @@ def pivoted(
 
     def features(live: Array, free: Array) -> tuple[Array, Array, Array]:
         """Signed alpha, values of the rows, and intercepts."""
-        A, y_live = E[live % len(E)] if len(E) > 1 else E, y[live]
+        A = E[live % len(E)] if len(E) > 1 else E
+        y_live = y[live]
         weight = free / own[live]
         root = A * np.sqrt(weight)[..., None]
         H = root.swapaxes(1, 2) @ root
@@ -86,36 +88,41 @@ def pivoted(
         fixed = np.where(full, y[live] * cap[live], 0.0)
         target = y[live] - (G @ fixed[..., None])[..., 0]
         both = np.linalg.solve(M, np.stack([free * target, free * 1.0], axis=-1))
-        v, ones = both[..., 0], both[..., 1]
+        v = both[..., 0]
+        ones = both[..., 1]
         b = np.zeros((len(live), 1))
         if intercept:
             b = (v + fixed).sum(axis=1, keepdims=True) / ones.sum(axis=1, keepdims=True)
         v = v - b * ones + fixed
         return v, (G @ v[..., None])[..., 0] + b, b[:, 0]
 
-    v, f, solved, live = (
-        np.zeros((B, n)),
-        np.zeros((B, 1)),
-        np.zeros(B, bool),
-        np.arange(B),
-    )
-    free, full = np.ones((B, n), bool), np.zeros((B, n), bool)
+    v = np.zeros((B, n))
+    f = np.zeros((B, 1))
+    solved = np.zeros(B, bool)
+    live = np.arange(B)
+    free = np.ones((B, n), bool)
+    full = np.zeros((B, n), bool)
     for _ in range(max_iter):
         try:
             found = features(live, free) if by_features else rows(live, free, full)
         except np.linalg.LinAlgError:
             break
         v[live], values, f[live, 0] = found
-        alpha, room = y[live] * v[live], cap[live]
+        alpha = y[live] * v[live]
+        room = cap[live]
         short = 1.0 - y[live] * values - own[live] * alpha
         slight = ROUNDED * np.abs(alpha).max(axis=1, keepdims=True)
-        low, high = free & (alpha < -slight), free & (alpha > room + slight)
+        low = free & (alpha < -slight)
+        high = free & (alpha > room + slight)
         enters = ~free & (np.where(full, -short, short) > ROUNDED)
         wrong = low | high | enters
         solved[live] = ~wrong.any(axis=1) & np.isfinite(alpha).all(axis=1)
         left = wrong.any(axis=1)
         if not left.any():
             break
-        free, full = (free & ~low & ~high) | enters, (full & ~enters) | high
-        live, free, full = live[left], free[left], full[left]
+        free = (free & ~low & ~high) | enters
+        full = (full & ~enters) | high
+        live = live[left]
+        free = free[left]
+        full = full[left]
     return (v[:, None] @ X)[:, 0], f, np.clip(y * v, 0.0, cap), solved

@@ -48,7 +48,8 @@ from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.solvers.dual_cd import OPTIONS, projected
 from marginsvm.solvers.solution import Solution
 
-part, loop = parts(**OPTIONS), compiled(**OPTIONS)
+part = parts(**OPTIONS)
+loop = compiled(**OPTIONS)
 
 # Compilers vectorise a loop for a maximum, but not for its index: so the maximum of each of 64
 # interleaved lanes is kept, and its index is searched for afterwards.
@@ -76,10 +77,13 @@ def _gain(gap, square, least):
 @part
 def _gains(high, own, row, slope, not_down, square, least, gains, gaps):
     """The largest gain and violation of pairs with a given row, per lane."""
-    gains[:], gaps[:] = 0.0, 0.0
+    gains[:] = 0.0
+    gaps[:] = 0.0
     for k in range(0, len(slope), LANES):
-        a, q = row[k : k + LANES], square[k : k + LANES]
-        s, shut = slope[k : k + LANES], not_down[k : k + LANES]
+        a = row[k : k + LANES]
+        q = square[k : k + LANES]
+        s = slope[k : k + LANES]
+        shut = not_down[k : k + LANES]
         for r in range(len(s)):
             gap = high - s[r] - shut[r]
             gaps[r] = gap if gap > gaps[r] else gaps[r]
@@ -90,26 +94,31 @@ def _gains(high, own, row, slope, not_down, square, least, gains, gaps):
 @part
 def _partner(high, own, row, slope, not_down, square, least, lane):
     """The row of a lane whose pair with the given row has the largest gain."""
-    best, j = -1.0, lane
+    best = -1.0
+    j = lane
     for r in range(lane, len(slope), LANES):
         gain = _gain(
             high - slope[r] - not_down[r], own + square[r] - 2.0 * row[r], least
         )
         if gain > best:
-            best, j = gain, r
+            best = gain
+            j = r
     return j
 
 
 @part
 def _single(slope, not_up, not_down, square, least):
     """The row whose single step has the largest gain, and the largest violation."""
-    best, j, worst = -1.0, 0, 0.0
+    best = -1.0
+    j = 0
+    worst = 0.0
     for r in range(len(slope)):
         gap = max(slope[r] - not_up[r], -slope[r] - not_down[r])
         worst = max(worst, gap)
         gain = _gain(gap, square[r], least)
         if gain > best:
-            best, j = gain, r
+            best = gain
+            j = r
     return j, worst
 
 
@@ -127,8 +136,10 @@ def _scores_moved(t, row, other, slope, not_up, tops):
     """Subtract ``t (row - other)`` from the slopes, and update each lane's maximum."""
     tops[:] = -SHUT
     for k in range(0, len(slope), LANES):
-        a, b = row[k : k + LANES], other[k : k + LANES]
-        s, shut = slope[k : k + LANES], not_up[k : k + LANES]
+        a = row[k : k + LANES]
+        b = other[k : k + LANES]
+        s = slope[k : k + LANES]
+        shut = not_up[k : k + LANES]
         for r in range(len(s)):
             s[r] -= t * (a[r] - b[r])
             high = s[r] - shut[r]
@@ -159,14 +170,15 @@ def ascend_pairs(K, split, balanced, floor, ceiling, ridge, tol, most, v, slope)
     int
         Steps taken.
     """
-    m, least = len(v), 1e-300
-    square, not_up, not_down, nothing = (
-        np.empty(m),
-        np.empty(m),
-        np.empty(m),
-        np.zeros_like(K[0]),
-    )
-    tops, gains, gaps = np.full((2, LANES), -SHUT), np.empty(LANES), np.empty(LANES)
+    m = len(v)
+    least = 1e-300
+    square = np.empty(m)
+    not_up = np.empty(m)
+    not_down = np.empty(m)
+    nothing = np.zeros_like(K[0])
+    tops = np.full((2, LANES), -SHUT)
+    gains = np.empty(LANES)
+    gaps = np.empty(LANES)
     for r in range(m):
         square[r] = K[r, r] + ridge[r]
         least = max(least, 1e-12 * square[r])
@@ -178,14 +190,19 @@ def ascend_pairs(K, split, balanced, floor, ceiling, ridge, tol, most, v, slope)
         0.0, nothing[split:], nothing[split:], slope[split:], not_up[split:], tops[1]
     )
     for step in range(most):
-        i, j, best, worst = 0, 0, 0.0, 0.0
+        i = 0
+        j = 0
+        best = 0.0
+        worst = 0.0
         if balanced:
             for side in range(2):
                 a, b = (split, m) if side else (0, split)
                 if a == b:
                     continue
                 up = a + _highest(slope[a:b], not_up[a:b], tops[side])
-                high, own, row = slope[up] - not_up[up], square[up], K[up, a:b]
+                high = slope[up] - not_up[up]
+                own = square[up]
+                row = K[up, a:b]
                 _gains(
                     high,
                     own,
@@ -197,9 +214,11 @@ def ascend_pairs(K, split, balanced, floor, ceiling, ridge, tol, most, v, slope)
                     gains,
                     gaps,
                 )
-                worst, lane = max(worst, gaps.max()), gains.argmax()
+                worst = max(worst, gaps.max())
+                lane = gains.argmax()
                 if gains[lane] > best:
-                    best, i = gains[lane], up
+                    best = gains[lane]
+                    i = up
                     j = a + _partner(
                         high,
                         own,
@@ -239,7 +258,9 @@ def ascend_pairs(K, split, balanced, floor, ceiling, ridge, tol, most, v, slope)
 @part
 def _best_of_example(i, q, own, cap, ridge, mean, alpha, F, b, excess, c, new, order):
     """The best variables of an example; the resulting change of its margins, and their sum."""
-    mass, off, diagonal = alpha.sum(), 0.0, max(q + ridge, 1e-300)
+    mass = alpha.sum()
+    off = 0.0
+    diagonal = max(q + ridge, 1e-300)
     for j in range(len(alpha)):
         c[j] = F[j, i] + b[j] - mean * excess[j]
     score = c[own]
@@ -303,8 +324,15 @@ def ascend_examples(K, mean, codes, cap, ridge, price, tol, most, alpha, F, b, e
         Steps taken.
     """
     m, k = alpha.shape
-    c, new, order, some = np.empty(k), np.empty(k), np.empty(k, np.int64), np.arange(m)
-    steps, n, skip, off_of_all, grand = 0, m, tol, 0.0, mean.mean()
+    c = np.empty(k)
+    new = np.empty(k)
+    order = np.empty(k, np.int64)
+    some = np.arange(m)
+    steps = 0
+    n = m
+    skip = tol
+    off_of_all = 0.0
+    grand = mean.mean()
     next_time = 0.3  # examples above this fraction of the largest violation stay active
     b += price * excess
     while steps < most:
@@ -325,7 +353,8 @@ def ascend_examples(K, mean, codes, cap, ridge, price, tol, most, alpha, F, b, e
                 steps += 1
                 _take(K[i], codes[i], mass, new, alpha[i], F, from_mean, b, excess)
             if off > next_time * skip:
-                some[a], some[kept] = some[kept], i
+                some[a] = some[kept]
+                some[kept] = i
                 kept += 1
         unbalanced = price * np.abs(excess).max()
         if n == m:
@@ -377,7 +406,10 @@ class Pairs:
     patience = 3
 
     def __init__(self, qp: QuadraticProgram) -> None:
-        self.qp, self.of, m, sign = qp, qp.rows.at, qp.size, qp.sign
+        self.qp = qp
+        self.of = qp.rows.at
+        m = qp.size
+        sign = qp.sign
         self.y = np.ones(m) if qp.level and not qp.intercept else sign
         self.turn = self.y * sign
         self.side = (sign < 0) & bool(qp.level and qp.intercept)
@@ -389,14 +421,13 @@ class Pairs:
 
     def begin(self) -> Array:
         """Zeros or, if the sum of alpha is given, alpha on few, evenly spread rows."""
-        alpha, qp = np.zeros(len(self.y)), self.qp
+        alpha = np.zeros(len(self.y))
+        qp = self.qp
         spread = np.argsort(0.6180339887498949 * self.of % 1.0, kind="stable")
         sides = np.unique(self.side) if qp.level else ()
         for side in sides:
-            rows, mass = (
-                spread[self.side[spread] == side],
-                qp.level * qp.total / len(sides),
-            )
+            rows = spread[self.side[spread] == side]
+            mass = qp.level * qp.total / len(sides)
             upper = np.minimum(self.upper[rows], mass)
             alpha[rows] = np.clip(mass - np.cumsum(upper) + upper, 0.0, upper)
         return alpha
@@ -417,7 +448,8 @@ class Pairs:
         self, K: Array, work: Array, alpha: Array, S: Array, tol: float
     ) -> tuple[Array, bool]:
         """Alpha of the working set after some steps, and whether it is solved."""
-        v, turn = self.y[work] * alpha[work], self.turn[work]
+        v = self.y[work] * alpha[work]
+        turn = self.turn[work]
         if (turn < 0).any():
             K = K * np.multiply.outer(turn, turn).astype(K.dtype)
         most = _most_steps(len(work))
@@ -433,10 +465,12 @@ class Pairs:
 
     def conditions(self, alpha: Array, S: Array, work: Array) -> tuple[Array, Array]:
         """The best f, and the KKT violation of each row."""
-        slope, v = self._slope(alpha, S), self.y * alpha
+        slope = self._slope(alpha, S)
+        v = self.y * alpha
         # an alpha within rounding of a bound counts as at the bound
         rounding = np.minimum(1e-14 * len(v) * float(np.abs(v).max()), 0.5 * self.upper)
-        up, down = v < self.ceiling - rounding, v > self.floor + rounding
+        up = v < self.ceiling - rounding
+        down = v > self.floor + rounding
         if self.qp.n_free:
             slope = slope.copy()
             for side in (False, True):
@@ -460,12 +494,10 @@ class Examples:
 
     def __init__(self, qp: QuadraticProgram) -> None:
         n = qp.examples.n
-        self.qp, self.of, self.b, self.codes = (
-            qp,
-            np.arange(n),
-            np.zeros(qp.k),
-            qp.rows.labels,
-        )
+        self.qp = qp
+        self.of = np.arange(n)
+        self.b = np.zeros(qp.k)
+        self.codes = qp.rows.labels
         self.side = np.zeros(n, bool)
         self.cap = np.full(n, np.inf) if qp.cap is None else qp.cap
         self.ridge = np.broadcast_to(qp.ridge[:, 0], n)
@@ -483,12 +515,12 @@ class Examples:
         self, K: Array, work: Array, alpha: Array, S: Array, tol: float
     ) -> tuple[Array, bool]:
         """Alpha of the working set after some steps, and whether it is solved."""
-        mean, price, some = np.zeros(len(work)), 0.0, alpha[work]
+        mean = np.zeros(len(work))
+        price = 0.0
+        some = alpha[work]
         if self.qp.intercept:
-            mean, squares = (
-                K.mean(axis=0, dtype=np.float64),
-                float(np.diagonal(K).mean()),
-            )
+            mean = K.mean(axis=0, dtype=np.float64)
+            squares = float(np.diagonal(K).mean())
             spread = max(squares - float(mean.mean()), 1e-7 * squares)
             spread += 0.5 * float(self.ridge[work].mean())
             # an excess of 6 % of the sum of caps moves an intercept by the width of the margin
@@ -517,7 +549,8 @@ def smo(solution: Solution, start: Array | None) -> Iterator[None]:
     qp = solution.qp
     unit = qp.game and qp.several  # solved with target 1, alpha of any sum
     kind = Examples(qp) if qp.several else Pairs(qp)
-    examples, of = cast("Gram", qp.examples), kind.of
+    examples = cast("Gram", qp.examples)
+    of = kind.of
 
     single = 1e-12 < examples.radius < 1e12  # the range of float32
     compute = examples.single_values if single else examples.values
@@ -538,38 +571,52 @@ def smo(solution: Solution, start: Array | None) -> Iterator[None]:
         if start is None
         else np.flatnonzero(alpha.reshape(len(of), -1).any(axis=1))
     )
-    scale, precision = kind.scale(alpha, F.T), 0.1
-    K, kept = np.empty((0, 0), np.float32), work[:0]
-    least, refined, idle, mark = np.inf, np.inf, 0, 1.0
+    scale = kind.scale(alpha, F.T)
+    precision = 0.1
+    K = np.empty((0, 0), np.float32)
+    kept = work[:0]
+    least = np.inf
+    refined = np.inf
+    idle = 0
+    mark = 1.0
 
     def valued() -> Array:
         """Record the dual value of alpha and the primal value of its w; returns the violations."""
         f, wrong = kind.conditions(alpha, F.T, work)
-        q, S, mass = qp.feasible(alpha), F.T, float(alpha.sum()) + 1e-300
+        q = qp.feasible(alpha)
+        S = F.T
+        mass = float(alpha.sum()) + 1e-300
         if unit:  # game units: divide by the sum of alpha
-            S, f = S / mass, qp.best_f(S / mass, np.append(f / mass, 0.0))
+            f = qp.best_f(S / mass, np.append(f / mass, 0.0))
+            S = S / mass
         V = qp.rows.coefficients(q)
         squared = float(np.vdot(V, S))
         P = 0.5 * squared + (qp.total * f[-1] if qp.level else 0.0)
         P += 0.0 if qp.hard else qp.cost(qp.target - qp.values(S, f))
         D = float((qp.target * q - 0.5 * qp.ridge * q**2).sum()) - 0.5 * squared
         if P < solution.P:
-            solution.w, solution.f, solution.P = V.T, f, P
+            solution.w = V.T
+            solution.f = f
+            solution.P = P
         if D > solution.D:
-            solution.alpha, solution.D = q, D
+            solution.alpha = q
+            solution.D = D
         return wrong
 
     def refine() -> Array:
         """Recompute the scores in float64, then as ``valued``."""
         F[...] = examples.scores(qp.rmatvec(alpha)).T
-        solution.P, solution.D = np.inf, -np.inf
+        solution.P = np.inf
+        solution.D = -np.inf
         return valued()
 
     while True:
         # solve on the working set
         if kind.side.any():  # contiguous by sign
-            work, kept = work[np.argsort(kind.side[work], kind="stable")], kept[:0]
-        K, before = _block(K, kept, cache, units, of[work]), alpha
+            work = work[np.argsort(kind.side[work], kind="stable")]
+            kept = kept[:0]
+        K = _block(K, kept, cache, units, of[work])
+        before = alpha
         some, solved = kind.ascend(K, work, alpha, F.T, precision * scale)
         alpha = alpha.copy()
         alpha[work] = some
@@ -604,7 +651,8 @@ def smo(solution: Solution, start: Array | None) -> Iterator[None]:
             less = (
                 max(0.1, 0.3 * solution.tol / max(gap, solution.tol)) if solved else 1.0
             )
-            precision, least = max(less * precision, 1e-9), min(least, gap)
+            precision = max(less * precision, 1e-9)
+            least = min(least, gap)
         slow = solution.n_iter % 20 == 0 and gap > 0.5 * mark
         mark = gap if solution.n_iter % 20 == 0 else mark
         if (
@@ -616,7 +664,8 @@ def smo(solution: Solution, start: Array | None) -> Iterator[None]:
             refine()
             if slow or solution.gap > 0.5 * refined:
                 return
-            refined, idle = solution.gap, 0
+            refined = solution.gap
+            idle = 0
         most = min(max(200, int(0.4 * len(work))), room // 2)
         if len(new) > most:
             new = new[np.argpartition(-wrong[new], most - 1)[:most]]
@@ -655,7 +704,8 @@ def _block(
     examples: Array,
 ) -> Array:
     """Kernel matrix of a working set; entries of rows ``kept`` are copied from the previous K."""
-    m, first = len(examples), len(kept)
+    m = len(examples)
+    first = len(kept)
     new = np.empty((m, m), K.dtype)
     new[:first, :first] = K if first == len(K) else K[kept[:, None], kept]
     for i in range(first, m, len(cache.columns)):

@@ -19,10 +19,12 @@ from marginsvm.problem.row_maps import IntervalEnds
 
 # |A'alpha| (in radii, sum of alpha 1) below which it is rounding, so that the classes overlap. With
 # a kernel its square is a sum with cancellation.
-NOTHING, NOTHING_OF_KERNEL = 1e-14, 1e-7
+NOTHING = 1e-14
+NOTHING_OF_KERNEL = 1e-7
 # Targets of hard tubes are met only up to rounding: solvers tighten them by this, relative to their
 # size. In tubes that are not wider, w fits if it violates no target by more than rounding.
-INWARD, ROUNDING = 1e-11, 1e-13
+INWARD = 1e-11
+ROUNDING = 1e-13
 
 
 class Solution:
@@ -49,12 +51,20 @@ class Solution:
     """
 
     def __init__(self, qp: QuadraticProgram, tol: float, max_iter: int) -> None:
-        self.qp, self.tol, self.max_iter = qp, tol, max_iter
-        self.alpha, self.f = np.zeros(qp.shape), np.zeros(qp.n_free)
+        self.qp = qp
+        self.tol = tol
+        self.max_iter = max_iter
+        self.alpha = np.zeros(qp.shape)
+        self.f = np.zeros(qp.n_free)
         self.w = np.zeros((qp.k, qp.examples.width))
-        self.P, self.D = np.inf, -np.inf if qp.level else 0.0
-        self.n_iter, self.idle, self.stopped, self.mark = 0, 0, False, (1.0, -np.inf)
-        self.tube, self.rounding = qp.hard and not qp.by_margins, 0.0
+        self.P = np.inf
+        self.D = -np.inf if qp.level else 0.0
+        self.n_iter = 0
+        self.idle = 0
+        self.stopped = False
+        self.mark = (1.0, -np.inf)
+        self.tube = qp.hard and not qp.by_margins
+        self.rounding = 0.0
         self.violation = 0.0 if self.tube or qp.by_margins else np.nan
         if self.tube:
             assert isinstance(qp.rows, IntervalEnds)
@@ -104,16 +114,21 @@ class Solution:
         if not qp.game:
             P = qp.primal(w, f, S)
         else:  # the best scaling; 1 for a negative margin
-            square, size = float(qp.examples.inner(w, w)), float(np.abs(w).sum())
+            square = float(qp.examples.inner(w, w))
+            size = float(np.abs(w).sum())
             if not NOTHING * size * size < square < np.inf:
                 return np.inf
             length = sqrt(square)
             cost = qp.total * f[-1] if qp.hard else qp.primal(w, f, S) - 0.5 * square
             margin = -cost / length
             t = (margin if margin > 0.0 else 1.0) / length
-            w, f, P = t * w, t * f, -0.5 * margin * abs(margin)
+            w = t * w
+            f = t * f
+            P = -0.5 * margin * abs(margin)
         if P < self.P:
-            self.w, self.f, self.P = w, f, P
+            self.w = w
+            self.f = f
+            self.P = P
         return P
 
     def _of_tube(self, w: Array, f: Array, S: Array) -> float:
@@ -124,12 +139,16 @@ class Solution:
         before = self.violation > self.rounding, self.P + self.price(self.violation)
         found = v > self.rounding, P + self.price(v)
         if not isfinite(self.P) or found < before:
-            self.w, self.f, self.P, self.violation = w, f, P, v
+            self.w = w
+            self.f = f
+            self.P = P
+            self.violation = v
         return P
 
     def feasible(self, alpha: Array) -> tuple[Array, float]:
         """A feasible alpha nearby and its dual value; minus infinity: none is near."""
-        qp, alpha = self.qp, self.qp.feasible(alpha)
+        qp = self.qp
+        alpha = self.qp.feasible(alpha)
         off = abs(qp.level * float(alpha.sum()) - qp.total) if qp.level else 0.0
         return alpha, qp.dual(alpha) if off <= 1e-9 * abs(qp.total) else -np.inf
 
@@ -141,7 +160,8 @@ class Solution:
             else (alpha, self.qp.dual(alpha, image))
         )
         if D > self.D:
-            self.alpha, self.D = alpha, D
+            self.alpha = alpha
+            self.D = D
         return D
 
     def count(self) -> None:
@@ -150,7 +170,8 @@ class Solution:
         nearer = self.gap <= 0.9 * gap_before or (
             self.qp.game and self.D - 0.9 * D_before >= 0.0
         )
-        self.n_iter, self.idle = self.n_iter + 1, 0 if nearer else self.idle + 1
+        self.n_iter = self.n_iter + 1
+        self.idle = 0 if nearer else self.idle + 1
         self.mark = (self.gap, self.D) if nearer else self.mark
 
     @property

@@ -21,11 +21,14 @@ from marginsvm.solvers.solution import Solution
 Method = Callable[[Solution, Array | None], Iterator[None]]
 
 # Limits for interior points: multiplications per iteration, and unknowns of the smaller side.
-PRODUCTS, SIDE = 2**29, 1000
+PRODUCTS = 2**29
+SIDE = 1000
 # C times the median squared norm below which dual coordinate descent has few free variables.
 SHORT = 5.0
 # Rows, entries of all rows, and examples that interior points solve in some milliseconds.
-FEW, SMALL, FEWEST = 500, 2**16, 200
+FEW = 500
+SMALL = 2**16
+FEWEST = 200
 ROUNDING = 1e-14  # of a gap
 # Limits of memory that containers have: of cgroup 2 and 1.
 CONTAINERS = (
@@ -81,10 +84,15 @@ def methods(qp: QuadraticProgram) -> list[Method]:
     def ten_epochs(solution: Solution, start: Array | None) -> Iterator[None]:
         return islice(dual_cd(solution, start), 1)
 
-    examples, several, tube = qp.examples, qp.several, not qp.by_margins
-    n, d, rows = examples.n, examples.d, len(qp.rows.ids)
+    examples = qp.examples
+    several = qp.several
+    tube = not qp.by_margins
+    n = examples.n
+    d = examples.d
+    rows = len(qp.rows.ids)
     hinge = qp.cap is not None or bool(np.isfinite(qp.upper).all())
-    hard, nu = qp.hard, bool(qp.level) and not qp.hard
+    hard = qp.hard
+    nu = bool(qp.level) and not qp.hard
     unknowns = (
         rows if several else n
     )  # of systems by the rows: the two rows of a tube share one
@@ -165,14 +173,18 @@ def refuse_what_cannot_fit(qp: QuadraticProgram) -> None:
     MemoryError
         With the sizes and advice.
     """
-    there, d, k, rows = installed(), qp.examples.d or 0, qp.k, qp.size
+    there = installed()
+    d = qp.examples.d or 0
+    k = qp.k
+    rows = qp.size
     side = min(rows, k * d) if qp.level and not qp.hard else 0
     dense = rows * (k * d + 2) if qp.signs is not None else 0
     # a step of Newton's method: arrays over the rows, predictors; matrices of interior points
     needed = 8 * (8 * rows + 10 * k * d + 3 * (side * side + dense))
     if there is None or needed <= there:
         return
-    sizes, advice = f"{qp.examples.n} examples", "use fewer examples or features"
+    sizes = f"{qp.examples.n} examples"
+    advice = "use fewer examples or features"
     if d:
         sizes += f", {d} features"
     if qp.several:

@@ -40,7 +40,8 @@ class Factor:
     """
 
     def __init__(self, M: Array) -> None:
-        self.M, lift = M, 0.0
+        self.M = M
+        lift = 0.0
         if M.ndim > 2:
             self.inverse = np.linalg.inv(M)
             return
@@ -81,7 +82,9 @@ class Weights:
     """
 
     def __init__(self, h: Array, pull: Array | None = None) -> None:
-        self.h, self.pull, self.own = h, pull, 1.0 / h
+        self.h = h
+        self.pull = pull
+        self.own = 1.0 / h
         if pull is not None:
             self.free = self.own.reshape(len(pull), -1)
             self.left = 1.0 / (1.0 + pull * self.free.sum(axis=1))
@@ -93,7 +96,8 @@ class Weights:
         if self.pull is None:
             return self.own * v
         # relative to the row with the largest weight: a constant on an example nearly cancels
-        v, most = v.reshape(self.free.shape), self.free.argmax(axis=1)[:, None]
+        v = v.reshape(self.free.shape)
+        most = self.free.argmax(axis=1)[:, None]
         more = v - np.take_along_axis(v, most, axis=1)
         each = (
             more * self.free.sum(axis=1)[:, None]
@@ -119,7 +123,8 @@ Direction = Callable[[Array, Array], tuple[Array, Array]]
 
 def even_weights(qp: QuadraticProgram) -> Array:
     """Weights of all rows, with sum 1 and ``F'alpha = 0``, proportional to the sample weights."""
-    rows, q = qp.rows, np.ones(len(qp.rows.ids))
+    rows = qp.rows
+    q = np.ones(len(qp.rows.ids))
     if np.any(qp.ridge):
         q = 1.0 / rows.flat(qp.ridge)
     elif qp.cap is not None:
@@ -133,7 +138,8 @@ def even_weights(qp: QuadraticProgram) -> Array:
 
 def written_rows(qp: QuadraticProgram, ids: Array) -> Array:
     """Rows of A for given flat indices, as a dense array; of CSR without the mean."""
-    X, C = qp.design.rows(qp.rows.example_of(ids)), qp.rows.of_scores(ids)
+    X = qp.design.rows(qp.rows.example_of(ids))
+    C = qp.rows.of_scores(ids)
     X = X.toarray() if qp.examples.sparse else X
     return np.asarray((C[:, :, None] * X[:, None, :]).reshape(len(C), -1))
 
@@ -148,19 +154,24 @@ class WrittenOut:
     """
 
     def __init__(self, E: Array, R: Array, g: Array) -> None:
-        self.E, self.R, self.g = E, R, g
+        self.E = E
+        self.R = R
+        self.g = g
         self.transposed = E.swapaxes(-1, -2)
 
     @classmethod
     def of(cls, qp: QuadraticProgram) -> WrittenOut:
         """System of a program; sign constraints are unit rows, after the others."""
-        A, F = written_rows(qp, qp.rows.ids), qp.of_f(qp.rows.ids)
+        A = written_rows(qp, qp.rows.ids)
+        F = qp.of_f(qp.rows.ids)
         if qp.signs is not None:
             # scaled by the features, so that their values are of the size of the examples'
             unit = np.abs(A).max(axis=0)
             units = np.diag(qp.signs * np.where(unit > 0.0, unit, 1.0))[qp.signs != 0]
-            A, F = np.vstack([A, units]), np.pad(F, ((0, len(units)), (0, 0)))
-        R, g = np.ones(A.shape[1]), np.zeros(A.shape[1])
+            A = np.vstack([A, units])
+            F = np.pad(F, ((0, len(units)), (0, 0)))
+        R = np.ones(A.shape[1])
+        g = np.zeros(A.shape[1])
         return cls(
             np.hstack([A, F]), np.append(R, np.zeros(qp.n_free)), np.append(g, qp.g)
         )
@@ -219,17 +230,21 @@ class Features(WrittenOut):
     """
 
     def __init__(self, qp: QuadraticProgram) -> None:
-        self.qp, shape = qp, (qp.k, qp.examples.d + 1)
+        self.qp = qp
+        shape = (qp.k, qp.examples.d + 1)
         kept = np.ones(shape, bool)
         kept[qp.n_intercepts :, -1] = False
         number = (np.cumsum(kept) - 1).reshape(shape)
-        self.kept, m = np.flatnonzero(kept), np.count_nonzero(kept)
+        self.kept = np.flatnonzero(kept)
+        m = np.count_nonzero(kept)
         self.of_w = number[:, :-1]
         self.of_f = np.concatenate(
             [number[: qp.n_intercepts, -1], [m] * bool(qp.level)]
         ).astype(int)
-        self.R, self.g = np.ones(m + bool(qp.level)), np.zeros(m + bool(qp.level))
-        self.R[self.of_f], self.g[self.of_f] = 0.0, qp.g
+        self.R = np.ones(m + bool(qp.level))
+        self.g = np.zeros(m + bool(qp.level))
+        self.g[self.of_f] = qp.g
+        self.R[self.of_f] = 0.0
 
     def values(self, x: Array) -> Array:
         return self.qp.rows.flat(self.qp.matvec(*self.point(x, self.qp)))
@@ -241,7 +256,8 @@ class Features(WrittenOut):
     def joined(self, w: Array, f: Array) -> Array:
         """The x of w and f."""
         x = np.empty(len(self.R))
-        x[self.of_w], x[self.of_f] = w, f
+        x[self.of_w] = w
+        x[self.of_f] = f
         return x
 
     def point(self, x: Array, qp: QuadraticProgram) -> tuple[Array, Array]:
@@ -283,14 +299,19 @@ class ByRows:
         at: Array | None = None,
         sign: Array | float = 1.0,
     ) -> None:
-        self.K, self.F, self.g = K, F, g
-        self.at, self.sign, self.n = at, sign, F.shape[-2]
+        self.K = K
+        self.F = F
+        self.g = g
+        self.at = at
+        self.sign = sign
+        self.n = F.shape[-2]
         self.transposed = F.swapaxes(-1, -2)
 
     @classmethod
     def of(cls, qp: QuadraticProgram) -> ByRows:
         """System of a program without sign constraints."""
-        rows, F = qp.rows, qp.of_f(qp.rows.ids)
+        rows = qp.rows
+        F = qp.of_f(qp.rows.ids)
         if not isinstance(rows, IntervalEnds):
             return cls(qp.gram(rows.ids, rows.ids), F, qp.g)
         few, at = np.unique(rows.example, return_inverse=True)
@@ -318,7 +339,8 @@ class ByRows:
         return np.concatenate([u, f], axis=-1)
 
     def values(self, x: Array) -> Array:
-        c, f = x[..., : self.n], x[..., self.n :]
+        c = x[..., : self.n]
+        f = x[..., self.n :]
         return self.image(c) + (self.F @ f[..., None])[..., 0]
 
     def fall(self, x: Array, u: Array) -> Array:
@@ -333,7 +355,8 @@ class ByRows:
         return qp.rmatvec(qp.rows.shaped(x[: self.n])), x[self.n :]
 
     def factor(self, weights: Weights) -> Direction:
-        n, both = self.n, weights
+        n = self.n
+        both = weights
         if self.at is not None:  # both rows of an interval share their example
             both = Weights(1.0 / np.bincount(self.at, weights.own, len(self.K)))
         factor = Factor(both.added_to(self.K))
@@ -363,7 +386,8 @@ class ByRows:
 
 def side_of(qp: QuadraticProgram) -> WrittenOut | ByRows:
     """The form with the smaller systems: by the features (dense E or products), or by the rows."""
-    d, rows = qp.examples.d, len(qp.rows.ids)
+    d = qp.examples.d
+    rows = len(qp.rows.ids)
     if qp.signs is not None:
         return WrittenOut.of(qp)
     if d is None or qp.k * d > (rows if qp.several else qp.examples.n):
@@ -375,9 +399,12 @@ def side_of(qp: QuadraticProgram) -> WrittenOut | ByRows:
 # For sparse and dense programs: limits of free rows for systems by the rows, and of unknowns for
 # systems by the features. FIRST: unknowns above which the first system, in which all rows are free,
 # is solved by conjugate gradients, as it takes few iterations.
-FREE_ROWS, UNKNOWNS, FIRST = (200, 4000), (300, 1200), 200
+FREE_ROWS = (200, 4000)
+UNKNOWNS = (300, 1200)
+FIRST = 200
 # Relative residual of conjugate gradients, and their largest number of iterations.
-RESIDUAL, PRODUCTS = 0.1, 300
+RESIDUAL = 0.1
+PRODUCTS = 300
 
 
 class NewtonSystem:
@@ -387,32 +414,39 @@ class NewtonSystem:
     """
 
     def __init__(self, qp: QuadraticProgram) -> None:
-        self.qp, self.begun = qp, False
+        self.qp = qp
+        self.begun = False
         self.features = None if qp.examples.d is None else Features(qp)
-        self.own, self.H = np.zeros(0), np.zeros(())
+        self.own = np.zeros(0)
+        self.H = np.zeros(())
 
     def direction(
         self, own: Array, linked: Array | None, s: Array, r: Array
     ) -> tuple[Array, Array]:
         """Directions dw and df."""
-        qp, features = self.qp, self.features
+        qp = self.qp
+        features = self.features
         free = np.flatnonzero(own if linked is None else own + linked)
         if not free.size:
             return r, np.zeros(qp.n_free)
-        dense, first, self.begun = not qp.examples.sparse, not self.begun, True
+        dense = not qp.examples.sparse
+        first = not self.begun
+        self.begun = True
         if features is None or free.size <= min(FREE_ROWS[dense], qp.k * qp.examples.d):
             return self._by_rows(free, own, linked, s, r)
         unknowns = len(features.R)
         if unknowns > UNKNOWNS[dense] or (first and unknowns > FIRST):
             return self._by_products(own, linked, r)
         x = features.joined(r, np.zeros(qp.n_free))
-        H, change = np.zeros(()), own
+        H = np.zeros(())
+        change = own
         if linked is None and self.own.size:  # only rows with a changed D are updated
             times = float(own.max() / self.own.max())
             moved = own - times * self.own
             moved[np.abs(moved) <= 1e-12 * own] = 0.0
             if np.count_nonzero(moved) < np.count_nonzero(own):
-                H, change = times * self.H, moved
+                H = times * self.H
+                change = moved
         H = H + features.of_shaped(change, linked)
         self.own, self.H = (own, H.copy()) if linked is None else (np.zeros(0), H)
         # f is regularised at rounding level, in case none of its rows is free
@@ -423,15 +457,18 @@ class NewtonSystem:
         self, free: Array, own: Array, linked: Array | None, s: Array, r: Array
     ) -> tuple[Array, Array]:
         qp = self.qp
-        M, F = qp.gram(free, free), qp.of_f(free)
+        M = qp.gram(free, free)
+        F = qp.of_f(free)
         h = np.broadcast_to(s, qp.shape).ravel()[free]
         np.einsum("ii->i", M)[...] += h
         if linked is not None:  # a stiff term keeps sums at their caps
-            example, full = free // qp.k, linked.ravel()[free] > 0.0
+            example = free // qp.k
+            full = linked.ravel()[free] > 0.0
             M += (example[:, None] == example) * (1e6 * h * full)
         values = qp.rows.values(qp.examples.scores(r)).ravel()[free]
         solved = Factor(M).columns(np.column_stack([values, F]))
-        y, of_F = solved[:, 0], solved[:, 1:]
+        y = solved[:, 0]
+        of_F = solved[:, 1:]
         df = -np.linalg.lstsq(F.T @ of_F, F.T @ y, rcond=None)[0]
         alpha = np.zeros(qp.shape)
         alpha.flat[free] = y + of_F @ df
@@ -441,16 +478,19 @@ class NewtonSystem:
         self, own: Array, linked: Array | None, r: Array
     ) -> tuple[Array, Array]:
         """Conjugate gradients on the free examples, with a diagonal preconditioner."""
-        qp, few = self.qp, np.flatnonzero(own if own.ndim == 1 else own.any(axis=1))
+        qp = self.qp
+        few = np.flatnonzero(own if own.ndim == 1 else own.any(axis=1))
         if linked is not None:
             few = np.flatnonzero((own + linked).any(axis=1))
         if 2 * len(few) < len(own):
-            qp, own = qp.restrict(few), own[few]
+            qp = qp.restrict(few)
+            own = own[few]
             linked = None if linked is None else linked[few]
         n_free = qp.n_free
 
         def product(x: Array) -> Array:
-            w, f = x[: len(x) - n_free].reshape(r.shape), x[len(x) - n_free :]
+            w = x[: len(x) - n_free].reshape(r.shape)
+            f = x[len(x) - n_free :]
             m = qp.matvec(w, f)
             y = own * m
             if linked is not None:
@@ -492,7 +532,8 @@ def conjugate_gradients(
     With a projection as preconditioner, the equations are solved in its range, which contains x.
     """
     q = precondition(r)
-    z, rq = q, float(r @ q)
+    z = q
+    rq = float(r @ q)
     for _ in range(most):
         if not rq > size * size:
             break
@@ -500,9 +541,11 @@ def conjugate_gradients(
         bent = float(z @ Hz)
         if not bent > 0.0:  # rounding
             break
-        x, r = x + rq / bent * z, r - rq / bent * Hz
+        x = x + rq / bent * z
+        r = r - rq / bent * Hz
         q = precondition(r)
-        rq, before = float(r @ q), rq
+        before = rq
+        rq = float(r @ q)
         z = q + rq / before * z
     return x, r
 
