@@ -388,7 +388,8 @@ class _Solved:
         if hasattr(stated, "coef_"):
             parts = as_matrix(X).each(lambda block: block.times(stated.coef_.T))
             return np.concatenate(parts)[some] + stated.intercept_
-        support, given = self.rows[stated.support_], stated.kernel == "precomputed"
+        support = self.rows[stated.support_]
+        given = stated.kernel == "precomputed"
         K = (
             X[some][:, support]
             if given
@@ -403,14 +404,16 @@ class _Solved:
             stated.intercept_ = np.zeros(1)
         data = Data.of(stated, *self.data(X), None)
         read = Reading(stated, data, Floats(0.0))
-        found, unit = read.parts[0].primal(read.numbers), float(read.radius)
+        found = read.parts[0].primal(read.numbers)
+        unit = float(read.radius)
         return float(found.objective) / unit**2, float(found.margin) * unit
 
     def best(self, X: Any, constant: float | None = None, **changed: Any) -> Any:
         """Fit of the same problem by this package; with a constant feature, without intercept."""
         X, y, weight = self.data(X)
         if constant is not None:
-            X, changed = _extended(X, constant), {"fit_intercept": False}
+            X = _extended(X, constant)
+            changed = {"fit_intercept": False}
         best = clone(self.stated).set_params(**changed)
         if isinstance(X, _Labelled):
             return best._fit(source_data(best, X), None, None, warns=False)
@@ -422,9 +425,13 @@ class _Labelled:
     """The blocks of a problem: those of the model, with its labels and weights."""
 
     def __init__(self, X: Blocks, one: _Solved, constant: float = 0.0) -> None:
-        self.X, self.one, self.constant = X, one, constant
-        self.y, self.weight = np.zeros(len(X), one.y.dtype), np.zeros(len(X))
-        self.y[one.rows], self.weight[one.rows] = one.y, one.weight
+        self.X = X
+        self.one = one
+        self.constant = constant
+        self.y = np.zeros(len(X), one.y.dtype)
+        self.weight = np.zeros(len(X))
+        self.y[one.rows] = one.y
+        self.weight[one.rows] = one.weight
 
     def __iter__(self) -> Iterator[tuple[Any, Array, Array]]:
         for place, block in self.X.blocks():
@@ -451,13 +458,13 @@ def _judged(model: Any, one: _Solved, X: Any) -> Judged:
     stated = one.stated
     own = margin = separable = penalty = None
     best: Any = None
-    regression, detector = is_regressor(stated), is_outlier_detector(stated)
-    loss, intercept = (
-        getattr(stated, "C", np.inf) < np.inf,
-        getattr(stated, "fit_intercept", False),
-    )
+    regression = is_regressor(stated)
+    detector = is_outlier_detector(stated)
+    loss = getattr(stated, "C", np.inf) < np.inf
+    intercept = getattr(stated, "fit_intercept", False)
     if loss:
-        cost, best = one.worth(X)[0], one.best(X)
+        cost = one.worth(X)[0]
+        best = one.best(X)
         own = _objective(cost, best)
         if one.constant is not None:
             added = 0.5 * float(np.sum((stated.intercept_ / one.constant) ** 2))
@@ -471,7 +478,8 @@ def _judged(model: Any, one: _Solved, X: Any) -> Judged:
             margin = Worth(value, best.margin_, best.margin_bound_, True)
         separable = best.separable_
     claims = [*_claims(model, own, penalty, intercept)]
-    scores, y = one.scores(X, one.rows), one.y
+    scores = one.scores(X, one.rows)
+    y = one.y
     if regression:
         errors = np.abs(scores[:, 0] - y) > (
             stated.epsilon_[0] if stated.nu else stated.epsilon
@@ -511,7 +519,8 @@ def _claims(
         yield Claim("free_intercept", False, text)
     elif own is not None and intercept:
         yield Claim("free_intercept", True, "the intercept is not penalised")
-    limit, n_iter = getattr(model, "max_iter", None), getattr(model, "n_iter_", None)
+    limit = getattr(model, "max_iter", None)
+    n_iter = getattr(model, "n_iter_", None)
     if limit is not None and limit >= 0 and n_iter is not None:
         n_iter = int(np.max(on_host(n_iter)))
         text = f"it ended before max_iter={limit} (n_iter_={n_iter})"
@@ -532,7 +541,8 @@ def _claims(
 def _refuse_misread(model: Any, solved: list[_Solved], X: Any) -> None:
     """Refuse a model whose attributes do not reproduce its predictions, up to float32 rounding."""
     some = np.linspace(0, X.shape[0] - 1, min(X.shape[0], TRIED)).astype(int)
-    scores, pairs = np.hstack([one.scores(X, some) for one in solved]), copy(model)
+    scores = np.hstack([one.scores(X, some) for one in solved])
+    pairs = copy(model)
     pairs.decision_function_shape = "ovo"  # libsvm's scores themselves
     predict = pairs.predict if is_regressor(model) else pairs.decision_function
     found = np.asarray(on_host(predict(_some(X, some))))
@@ -563,8 +573,10 @@ def _estimator(model: Any, X: Any, y: Any) -> Any:
         raise ValueError(
             "a model of normalised examples, or with p != 2, is not judged here"
         )
-    nu, joint = get("nu", None) or None, get("multi_class", None) == "crammer_singer"
-    tubes, detector = is_regressor(model), is_outlier_detector(model)
+    nu = get("nu", None) or None
+    joint = get("multi_class", None) == "crammer_singer"
+    tubes = is_regressor(model)
+    detector = is_outlier_detector(model)
     dual = _is_expansion(model)
     given: dict[str, Any] = {"kernel": "linear"}
     if dual and model.kernel != "linear":
@@ -577,7 +589,8 @@ def _estimator(model: Any, X: Any, y: Any) -> Any:
         )
     if detector:
         return MaxMarginOutlierDetector(nu=nu, **given)
-    C, loss = get("C", np.inf), get("loss", None)
+    C = get("C", np.inf)
+    loss = get("loss", None)
     if hasattr(model, "alpha") and not hasattr(model, "C"):
         C = 1.0 / (model.alpha * X.shape[0]) if model.alpha > 0.0 else np.inf
     elif joint and len(model.classes_) == 2:
@@ -644,16 +657,15 @@ def _solved(model: Any, X: Any, y: Any, weight: Array, like: Any) -> Iterator[_S
     def of(
         name: str, codes: Array, weight: Array, coef: Array, b: Array, at: Any
     ) -> _Solved:
-        rows, stated = np.flatnonzero(weight > 0.0), clone(like)
+        rows = np.flatnonzero(weight > 0.0)
+        stated = clone(like)
         stated.intercept_ = np.array(b)
         if at is None or like.kernel == "linear":
             stated.coef_ = coef if at is None else np.asarray(coef @ _some(X, at))
         else:
             order = np.argsort(at)
-            stated.dual_coef_, stated.support_ = (
-                coef[:, order],
-                np.searchsorted(rows, at[order]),
-            )
+            stated.dual_coef_ = coef[:, order]
+            stated.support_ = np.searchsorted(rows, at[order])
         if isinstance(like, MaxMarginClassifier):
             stated.classes_ = np.unique(codes[rows])
         return _Solved(name, rows, codes[rows], weight[rows], stated, constant)
@@ -671,7 +683,8 @@ def _solved(model: Any, X: Any, y: Any, weight: Array, like: Any) -> Iterator[_S
         raise ValueError(
             f"y has to hold labels that the model was fitted to: {classes.tolist()}"
         )
-    codes, k = np.searchsorted(classes, y), len(classes)
+    codes = np.searchsorted(classes, y)
+    k = len(classes)
     counted = np.ones(len(y)) if hasattr(model, "alpha") else weight
     factor = class_weights(getattr(model, "class_weight", None), y, counted)
     if hasattr(model, "class_weight_"):
@@ -685,9 +698,11 @@ def _solved(model: Any, X: Any, y: Any, weight: Array, like: Any) -> Iterator[_S
             combinations(range(k), 2)
         ):  # the first class is positive
             # a vector of class c has k - 1 coefficients, one against each other class
-            some, both = np.isin(of_class, (i, j)), np.isin(codes, (i, j))
+            some = np.isin(of_class, (i, j))
+            both = np.isin(codes, (i, j))
             pair = np.where(of_class == i, coef[j - 1], coef[i])[None, some]
-            name, is_i = f"{classes[i]} against {classes[j]}", (codes == i).astype(int)
+            name = f"{classes[i]} against {classes[j]}"
+            is_i = (codes == i).astype(int)
             yield of(
                 name, is_i, weight * factor * both, pair, b[p : p + 1], place[some]
             )

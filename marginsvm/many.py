@@ -115,8 +115,10 @@ class ManyFits(Sequence[Any]):
             return self.single[i]
         if self.status[i] == UNFITTED:
             return clone(self.estimator)
-        dual, coef = np.asarray(self.dual_coef[i]), np.array(self.coef[i])[None]
-        support, q = np.flatnonzero(dual), np.abs(dual) / np.abs(dual).sum()
+        dual = np.asarray(self.dual_coef[i])
+        coef = np.array(self.coef[i])[None]
+        support = np.flatnonzero(dual)
+        q = np.abs(dual) / np.abs(dual).sum()
         certificate = Certificate(
             lower=float(self.margin[i]),
             upper=float(self.margin_bound[i]),
@@ -322,18 +324,12 @@ def cross_val_many(
         [*check_cv(cv, labels, classifier=True).split(problems.X[0], labels)]
         for labels in problems.labels[problems.codes]
     ]
-    splits, k = (
-        [split for j in problems.of_y for split in of_labels[j]],
-        len(of_labels[0]),
-    )
-    problems.of_X, problems.of_y = (
-        np.repeat(problems.of_X, k),
-        np.repeat(problems.of_y, k),
-    )
-    problems.columns, problems.shared = (
-        [c for c in problems.columns for _ in range(k)],
-        False,
-    )
+    splits = [split for j in problems.of_y for split in of_labels[j]]
+    k = len(of_labels[0])
+    problems.of_y = np.repeat(problems.of_y, k)
+    problems.of_X = np.repeat(problems.of_X, k)
+    problems.columns = [c for c in problems.columns for _ in range(k)]
+    problems.shared = False
     problems.rows, problems.tests = map(list, zip(*splits, strict=True))
     found = problems.results(n_jobs)
     return ManyScores(**{name: values.reshape(-1, k) for name, values in found.items()})
@@ -376,7 +372,8 @@ class Problems:
                 )
         check_exact(X)
         X = check_array(X, dtype=[np.float64, np.float32], allow_nd=True)
-        self.estimator, y = estimator, np.asarray(y)
+        self.estimator = estimator
+        y = np.asarray(y)
         if X.ndim > 3 or y.ndim not in (1, 2):
             raise ValueError(
                 "X must have two or three dimensions and y one or two, but their shapes are "
@@ -396,14 +393,10 @@ class Problems:
                 f"{lengths}: give each per problem, or once for all"
             )
         self.labels, codes = np.unique(y, return_inverse=True)
-        self.X, self.codes = (
-            np.ascontiguousarray(X).reshape(-1, n, d),
-            codes.reshape(-1, n),
-        )
-        self.of_X, self.of_y = (
-            np.arange(B) % len(self.X),
-            np.arange(B) % len(self.codes),
-        )
+        self.X = np.ascontiguousarray(X).reshape(-1, n, d)
+        self.codes = codes.reshape(-1, n)
+        self.of_y = np.arange(B) % len(self.codes)
+        self.of_X = np.arange(B) % len(self.X)
         self.columns = _indices(columns, d, "columns", B)
         self.rows = _indices(rows, n, "rows", B)
         self.tests: list[Array] = []
@@ -416,7 +409,9 @@ class Problems:
             for rows, cols in zip(self.rows, self.columns, strict=True)
         ]
         shapes, of_shape = np.unique(sizes, axis=0, return_inverse=True)
-        batches, done, results = [], [], dict[str, Any]()
+        batches = []
+        done = []
+        results = dict[str, Any]()
         for j, (n, d) in enumerate(shapes.tolist()):
             ids = np.flatnonzero(of_shape.ravel() == j)
             # 2 MB fit in a processor's cache; Gram matrices of shared examples, once per batch
@@ -425,10 +420,8 @@ class Problems:
             batches += [ids[i : i + size] for i in range(0, len(ids), size)]
         kind = ManyScores if self.tests else ManyFits
         names = [f.name for f in fields(kind) if f.name != "estimator"]
-        jobs, verbose = (
-            n_threads() if n_jobs is None else n_jobs,
-            int(self.estimator.verbose),
-        )
+        jobs = n_threads() if n_jobs is None else n_jobs
+        verbose = int(self.estimator.verbose)
         run = Parallel(jobs, verbose=verbose, prefer="threads", return_as="generator")
         with suppress(KeyboardInterrupt), single_threaded_blas():
             for found in run(delayed(self.fitted)(ids) for ids in batches):
@@ -453,7 +446,9 @@ class Problems:
 
     def unfitted(self, ids: Array) -> dict[str, Any]:
         """Results of problems of the same shape before they are fitted."""
-        B, n, d = len(ids), len(self.rows[ids[0]]), len(self.columns[ids[0]])
+        B = len(ids)
+        n = len(self.rows[ids[0]])
+        d = len(self.columns[ids[0]])
         found: dict[str, Any] = {"status": np.full(B, UNFITTED, "<U11")}
         found |= {
             name: np.full(B, None, dtype=object) for name in ("separable", "single")
@@ -465,9 +460,11 @@ class Problems:
 
     def fitted(self, ids: Array) -> dict[str, Any]:
         """Fit a batch, then its uncertified problems one by one."""
-        found, estimator = self.unfitted(ids), self.estimator
+        found = self.unfitted(ids)
+        estimator = self.estimator
         codes = np.stack([self.codes[self.of_y[i], self.rows[i]] for i in ids])
-        first, last = codes.min(axis=1, keepdims=True), codes.max(axis=1, keepdims=True)
+        first = codes.min(axis=1, keepdims=True)
+        last = codes.max(axis=1, keepdims=True)
         two = (first < last) & ((codes == first) | (codes == last))
         for j in np.flatnonzero(~two.all(axis=1))[:1]:
             of = self.labels[np.unique(codes[j])].tolist()
@@ -475,8 +472,10 @@ class Problems:
             raise ValueError(
                 f"every problem needs two classes, but {one} has {len(of)}: {of[:5]}"
             )
-        X, labels = self.examples(ids, self.rows), self.labels[codes]
-        y, ones = np.where(codes == last, 1.0, -1.0), np.ones(X.shape[1])
+        X = self.examples(ids, self.rows)
+        labels = self.labels[codes]
+        y = np.where(codes == last, 1.0, -1.0)
+        ones = np.ones(X.shape[1])
         m = [class_weighted(estimator.class_weight, line, ones) for line in labels]
         found |= {"classes": self.labels[np.hstack([first, last])]}
         found |= solved(X, y, np.array(m), estimator)
@@ -486,9 +485,11 @@ class Problems:
                 fit._fit_within(X[j % len(X)], labels[j])
             except ValueError as error:
                 raise ValueError(f"problem {ids[j]}: {error}") from error
-            found["single"][j], found["dual_coef"][j] = fit, 0.0
+            found["single"][j] = fit
+            found["dual_coef"][j] = 0.0
             found["dual_coef"][j, fit.support_] = fit.dual_coef_[0]
-            found["coef"][j], found["intercept"][j] = fit.coef_[0], fit.intercept_[0]
+            found["coef"][j] = fit.coef_[0]
+            found["intercept"][j] = fit.intercept_[0]
             for name in ("margin", "margin_bound", "status", "separable", "radius"):
                 found[name][j] = getattr(fit.certificate_, name)
         for j, i in enumerate(ids) if self.tests else ():
@@ -535,19 +536,25 @@ def solved(X: Array, y: Array, m: Array, estimator: Any) -> dict[str, Array]:
         Signs and weights of the examples.
     estimator : MaxMarginClassifier
     """
-    (B, n), d, intercept = y.shape, X.shape[2], estimator.fit_intercept
+    B, n = y.shape
+    d = X.shape[2]
+    intercept = estimator.fit_intercept
     shift = X.mean(axis=1, keepdims=True) if intercept else np.zeros((1, 1, d))
     Z = X - shift
     unit = np.exp2(np.round(0.5 * np.log2(np.vecdot(Z, Z).max(axis=1))))[
         :, None
     ]  # exact
-    Z, shift = Z / unit[:, :, None], (shift / unit[:, :, None])[:, 0]
-    costs, program = estimator.C * m * unit**2, {}
+    Z = Z / unit[:, :, None]
+    shift = (shift / unit[:, :, None])[:, 0]
+    costs = estimator.C * m * unit**2
+    program = {}
     if np.isfinite(estimator.C):
         program = (
             {"upper": costs} if estimator.loss == "hinge" else {"ridge": 0.5 / costs}
         )
-    w, b, alpha = np.zeros((B, d)), np.zeros((B, 1)), np.zeros((B, n))
+    w = np.zeros((B, d))
+    b = np.zeros((B, 1))
+    alpha = np.zeros((B, n))
     left = np.arange(B)
     if "ridge" in program or d >= n:
         w, b, alpha, done = pivoted(Z, y, **program, intercept=intercept)
@@ -567,7 +574,9 @@ def solved(X: Array, y: Array, m: Array, estimator: Any) -> dict[str, Array]:
     )
     if not program:  # scale to the smallest margin 1
         least = (y * ((Z @ w[..., None])[..., 0] + b[:, None])).min(axis=1)
-        w, b, alpha = w / least[:, None], b / least, alpha / least[:, None]
+        w = w / least[:, None]
+        b = b / least
+        alpha = alpha / least[:, None]
     margin, bound, separates = stacks.proved(
         Z, shift, y, w, b, alpha, program, intercept
     )

@@ -153,7 +153,8 @@ class Rationals:
     def length(self, x: Array, p: float = 2.0) -> Fraction:
         if p == 2.0:
             return self.sqrt((x * x).sum())
-        top, total = max(map(abs, x.flat)), Decimal(0)
+        top = max(map(abs, x.flat))
+        total = Decimal(0)
         if not top:
             return Fraction(0)
         for v in filter(None, x.flat):
@@ -378,7 +379,8 @@ def lowest_values(
 
 def mean_of_worst(qp: QuadraticProgram, v: Array, numbers: Numbers) -> Any:
     """Lower bound on the smallest value or, with nu, on the mean of the smallest values."""
-    caps, level = caps_of(qp, v)[0], level_of(qp, v)
+    caps = caps_of(qp, v)[0]
+    level = level_of(qp, v)
     if caps is None:
         return level
     worst = qp.rows.least(v)
@@ -465,7 +467,8 @@ def dual(qp: QuadraticProgram, alpha: Array, numbers: Numbers) -> Dual:
     lost, longer = cost_of_imbalance(qp, off, numbers)
     length = length + longer + cost_of_excess(qp, alpha, numbers)
     mass: Any = alpha.sum()
-    gain, multiple = 0 * mass, inf
+    gain = 0 * mass
+    multiple = inf
     if qp.game:
         mass = numbers.total(alpha) * (1 - numbers.unit)
     else:
@@ -478,23 +481,24 @@ def length_of_combined(
     qp: QuadraticProgram, alpha: Array, V: Array, ridge: Any, numbers: Numbers
 ) -> Any:
     """Upper bound on the dual norm of ``V'X``, in extended precision if float64 is too coarse."""
-    q, examples = qp.p / (qp.p - 1), qp.examples
+    q = qp.p / (qp.p - 1)
+    examples = qp.examples
     if numbers.unit:
         w, magnitudes = examples.bounded_combine(V)
         error = error_of_combined(examples, V, magnitudes, numbers)
     else:
-        w, error = examples.combine(V), np.zeros(1, int)
+        w = examples.combine(V)
+        error = np.zeros(1, int)
     w = qp.project(w)
-    length, off = numbers.length(w, q), numbers.length(error, q)
+    length = numbers.length(w, q)
+    off = numbers.length(error, q)
     if numbers.unit and length * off > FEW_DIGITS * (length * length + ridge):
         extended = examples.combine_extended(
             qp.rows.coefficients(alpha.astype(Extended))
         )
         if extended is not None:
-            length, off = (
-                numbers.length(qp.project(extended[0]), q),
-                numbers.length(extended[1], q),
-            )
+            length = numbers.length(qp.project(extended[0]), q)
+            off = numbers.length(extended[1], q)
     return (length + off) * (1 + numbers.error_of_length(w.size, q))
 
 
@@ -548,15 +552,14 @@ def _multiple_of_squares(norm: float, v: Array, ridge: Array) -> float:
 
     It starts at 1, which is near the best; from its first step on, it rises.
     """
-    t, better = -inf, 1.0
+    t = -inf
+    better = 1.0
     for step in range(60):
         some = np.flatnonzero(better * v < 1.0)
         pull = v[some] / ridge[some]
         square = norm * norm + float(pull @ v[some])
-        t, better = (
-            better,
-            max(float(pull.sum()) / square, 0.0) if square > 0.0 else better,
-        )
+        t = better
+        better = max(float(pull.sum()) / square, 0.0) if square > 0.0 else better
         if not better < inf or (step and not t < better):
             break
     return t
@@ -575,7 +578,9 @@ def balanced(qp: QuadraticProgram, alpha: Array) -> Array:
 
 
 def _even_classes(alpha: Array, rows: ClassPairs) -> Array:
-    total, codes, before = Floats().total, rows.codes, -1
+    total = Floats().total
+    codes = rows.codes
+    before = -1
     excess = np.array(rows.sums(alpha, total))
     for _ in range(4 * rows.k):
         c = int(excess.argmax())
@@ -595,7 +600,8 @@ def _even_classes(alpha: Array, rows: ClassPairs) -> Array:
             alpha[own[alpha[own, h].argmin()], h] -= move
         else:
             alpha[other[alpha[other, c].argmin()], c] += move
-        excess[[c, h]], before = [rows.excess(alpha, x, total) for x in (c, h)], c
+        excess[[c, h]] = [rows.excess(alpha, x, total) for x in (c, h)]
+        before = c
     return alpha
 
 

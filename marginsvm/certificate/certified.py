@@ -146,9 +146,13 @@ def of_outputs(
     middle = np.broadcast_to(rows.middle, k * programs[0].k)
     for o, (qp, (w, f, alpha)) in enumerate(zip(programs, points, strict=True)):
         some = slice(o, o + qp.k)
-        b, width = f[: len(w)], f[len(w) :]
+        b = f[: len(w)]
+        width = f[len(w) :]
         if not rows.balanced:
-            b, width = np.zeros(len(w)), f
+            b = np.zeros(len(w))
+            width = f
         if rows.farthest == 0.0:  # all targets are in the tube with w = 0
-            w, b, width = 0.0 * w, middle[some], 0.0 * width
+            w = 0.0 * w
+            b = middle[some]
+            width = 0.0 * width
         yield qp, w, b, alpha, width, origin[some]

@@ -150,11 +150,14 @@ def check_certificate(
     >>> bool(check_certificate(clf, X, y)), bool(check_certificate(clf, X, y, exact=True))
     (True, True)
     """
-    outermost, (estimator, X) = estimator, unwrapped(estimator, "certificate_", X)
+    outermost = estimator
+    estimator, X = unwrapped(estimator, "certificate_", X)
     reading = "norm" if is_regressor(estimator) else "margin"
     wrong = [*_wrong_copies(outermost, estimator)]
     estimator = with_attributes_on_host(estimator)
-    X, y, sample_weight = examples_on_host(X), on_host(y), on_host(sample_weight)
+    X = examples_on_host(X)
+    y = on_host(y)
+    sample_weight = on_host(sample_weight)
     kernel = getattr(estimator, "kernel", "linear")
     if exact and kernel not in ("linear", "precomputed"):
         raise ValueError(
@@ -181,11 +184,15 @@ class _Check:
     """Comparison of an estimator's claims with recomputed bounds; failures are collected."""
 
     def __init__(self, found: Reading, reading: str, rtol: float) -> None:
-        self.found, self.reading, self.rtol = found, reading, rtol
-        self.numbers, self.estimator = found.numbers, found.estimator
+        self.found = found
+        self.reading = reading
+        self.rtol = rtol
+        self.numbers = found.numbers
+        self.estimator = found.estimator
         self.claim = found.estimator.certificate_
         self.reasons: list[str] = []
-        self.excess, self.violation = -inf, 0.0
+        self.excess = -inf
+        self.violation = 0.0
         self.table = found.table(self.claim.weights)
         shape = len(found.data.kept), sum(len(part.columns) for part in found.parts)
         table = np.zeros(shape) if self.table is None else self.table
@@ -195,7 +202,8 @@ class _Check:
 
     def _scale(self) -> float:
         """The largest norm of a row plus, for centred rows, three times the norm of the mean."""
-        examples, qp = self.found.examples, self.found.parts[0].qp
+        examples = self.found.examples
+        qp = self.found.parts[0].qp
         if qp.p == 2.0 or self.numbers.exact:
             squares = examples.squared_norms
         else:
@@ -203,7 +211,8 @@ class _Check:
         longest = max(
             float(max(squares)), 0.0
         )  # of an indefinite kernel, squares may be negative
-        scale, offset = float(np.sqrt(longest)) * float(examples.radius), 0.0
+        scale = float(np.sqrt(longest)) * float(examples.radius)
+        offset = 0.0
         if self.found.free and not examples.is_kernel:
             centre = qp.design.centre
             offset = (
@@ -234,7 +243,8 @@ class _Check:
             )
         lower, upper = self.bounds()
         self.reasons += self.existence()
-        signs, w = self.found.signs, self.found.w
+        signs = self.found.signs
+        w = self.found.w
         if signs is not None and (signs * w < 0).any():
             self.reasons.append(
                 "a coefficient has a sign that monotonic_cst does not allow"
@@ -275,10 +285,8 @@ class _Check:
 
     def existence(self) -> Iterator[str]:
         """Errors in ``separable``, which regressors call ``feasible``."""
-        name, known = (
-            ("feasible", "separable")[self.reading == "margin"],
-            self.claim.feasible,
-        )
+        name = ("feasible", "separable")[self.reading == "margin"]
+        known = self.claim.feasible
         if not any(known is word for word in (True, False, None)):
             yield f"{name} is {known!r}, not True, False or None"
         elif known is not None:
@@ -289,7 +297,8 @@ class _Check:
 
     def refuted(self, outputs: list[int] | None = None) -> bool:
         """Whether an exact alpha near the published one proves that no predictor fits."""
-        table, found = self.table, self.found
+        table = self.table
+        found = self.found
         if table is None:
             return False
         some = (
@@ -301,7 +310,8 @@ class _Check:
 
     def wrong_nu(self) -> Iterator[str]:
         """Errors in ``nu_`` of the hinge loss, which follows from alpha."""
-        found, nu = getattr(self.estimator, "nu_", None), None
+        found = getattr(self.estimator, "nu_", None)
+        nu = None
         part = self.found.parts[0]
         hinge = self.found.spec.is_soft and self.found.spec.slack_is_linear
         if hinge and self.reading == "margin" and self.table is not None:
@@ -330,7 +340,9 @@ class _Check:
 
     def wrong_offset(self) -> Iterator[str]:
         """Errors in ``offset_`` of outlier detectors: at most a fraction nu lies below it."""
-        estimator, numbers, found = self.estimator, self.numbers, self.found
+        estimator = self.estimator
+        numbers = self.numbers
+        found = self.found
         if not is_outlier_detector(estimator):
             return
         offset: Any = getattr(estimator, "offset_", None)
@@ -340,7 +352,8 @@ class _Check:
         elif not np.array_equal(intercept, [-offset]):
             yield f"intercept_ is {intercept!r}, not minus offset_, {offset!r}"
         else:
-            scores, level = found.examples.scores(found.w)[:, 0], numbers.number(offset)
+            scores = found.examples.scores(found.w)[:, 0]
+            level = numbers.number(offset)
             rounded = numbers.number(self.rtol) * (abs(scores).max() + abs(level))
             weight = numbers.array(found.data.weight)
             outside = float((weight * (scores < level - rounded)).sum() / weight.sum())
@@ -357,11 +370,17 @@ class _OfMargins(_Check):
 
     def bounds(self) -> tuple[float, float]:
         """Both bounds on the margin; claims may exceed them by rounding, relative to the scale."""
-        numbers, claim, found = self.numbers, self.claim, self.found
-        (primal,), (dual,) = self.primals, self.duals
-        lower, upper = primal.margin * found.radius, found.margin_bound(dual)
-        margin, margin_bound = numbers.down(lower), numbers.up(upper)
-        scale, positive = numbers.number(self.scale), max(lower, 0 * lower)
+        numbers = self.numbers
+        claim = self.claim
+        found = self.found
+        (primal,) = self.primals
+        (dual,) = self.duals
+        lower = primal.margin * found.radius
+        upper = found.margin_bound(dual)
+        margin = numbers.down(lower)
+        margin_bound = numbers.up(upper)
+        scale = numbers.number(self.scale)
+        positive = max(lower, 0 * lower)
         self.refuse(
             claim.lower,
             lambda claimed: (claimed - positive) / scale,
@@ -383,7 +402,8 @@ class _OfMargins(_Check):
             and abs(claim.weights.sum() - 1.0) <= SUM_TOLERANCE
         ):
             self.reasons.append("the weights are no distribution over the rows")
-        nu, share = getattr(self.estimator, "nu", None), getattr(claim, "nu", None)
+        nu = getattr(self.estimator, "nu", None)
+        share = getattr(claim, "nu", None)
         if share != nu:
             self.reasons.append(
                 f"the margins are those with nu={nu}, not with nu={share}"
@@ -394,7 +414,8 @@ class _OfMargins(_Check):
         return margin, margin_bound
 
     def holds(self) -> dict[str, bool]:
-        claim, tol = self.claim, self.estimator.tol
+        claim = self.claim
+        tol = self.estimator.tol
         negligible = max(getattr(self.estimator, "epsilon", 0.0), NEGLIGIBLE)
         nothing_left = claim.feasible is False or claim.upper / self.scale <= negligible
         return {
@@ -417,7 +438,9 @@ class _OfNorms(_Check):
         return ("nu", "of", *(() if objectives else OBJECTIVES))
 
     def bounds(self) -> tuple[float, float]:
-        numbers, claim, found = self.numbers, self.claim, self.found
+        numbers = self.numbers
+        claim = self.claim
+        found = self.found
         objectives = [primal.objective for primal in self.primals]
         norm = found.norm_of(sum(objectives), 1)
         violation = max(primal.violation for primal in self.primals)
@@ -447,7 +470,8 @@ class _OfNorms(_Check):
             lambda x: self.short(x, numbers.number(widening)),
             "widened_bound does not hold",
         )
-        known, zero = claim.violation_of_zero, self.violation_of_zero()
+        known = claim.violation_of_zero
+        zero = self.violation_of_zero()
         if found.spec.is_soft:
             right = known is None
         else:
@@ -490,7 +514,9 @@ class _OfNorms(_Check):
 
     def objectives(self, objectives: list[Any]) -> None:
         """Errors in ``objective_`` and ``objective_bound_``, per output."""
-        estimator, found, square = self.estimator, self.found, self.found.radius**2
+        estimator = self.estimator
+        found = self.found
+        square = self.found.radius**2
         for name in ("objective_", "objective_bound_", "epsilon_"):
             if np.asarray(getattr(estimator, name, None)).shape != found.shape:
                 self.reasons.append(f"{name} is not a number for each output")
@@ -501,12 +527,11 @@ class _OfNorms(_Check):
             self.reasons.append(
                 f"epsilon_ is {estimator.epsilon_!r}, but epsilon is {estimator.epsilon!r}"
             )
-        reached, bounds = (
-            np.atleast_1d(estimator.objective_),
-            np.atleast_1d(estimator.objective_bound_),
-        )
+        reached = np.atleast_1d(estimator.objective_)
+        bounds = np.atleast_1d(estimator.objective_bound_)
         for o, dual in enumerate(self.duals):
-            objective, least = objectives[o] / square, dual.objective() / square
+            objective = objectives[o] / square
+            least = dual.objective() / square
             if not self.is_void(reached[o]):
                 self.refuse(
                     reached[o],
@@ -528,7 +553,8 @@ class _OfNorms(_Check):
             )
 
     def holds(self) -> dict[str, bool]:
-        claim, tol = self.claim, self.estimator.tol
+        claim = self.claim
+        tol = self.estimator.tol
         allowed = tol * self.violation_of_zero() * (1.0 + ZERO_RTOL)
         near = self.found.spec.is_soft or claim.violation <= allowed
         gap = relative_gap(claim.widened_bound, claim.upper)

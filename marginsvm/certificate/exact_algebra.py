@@ -144,7 +144,8 @@ def solution_is_near(A: Array, q: Array, error: Any = 0.0) -> bool:
     error : ndarray or float
         Bounds on the errors of A's entries: True is a proof for all errors within them.
     """
-    n, wide = len(A), Extended
+    n = len(A)
+    wide = Extended
     given = np.broadcast_to(error, A.shape)
     found = _inverse(A[:, :n], given[:, :n])
     if found is None:
@@ -199,7 +200,8 @@ def positive_weights(
     first = np.sign(F[np.arange(len(F)), (F != 0).argmax(axis=1)])
     equations = F * first[:, None] + 0.0
     some = list({row.tobytes(): i for i, row in enumerate(equations)}.values())
-    F, A = F[some], A[some]
+    F = F[some]
+    A = A[some]
     in_floats = len(F) <= F.shape[1] and not integers_wanted
     small = min(A.shape) <= LARGEST_SYSTEM
     if not (small or in_floats):
@@ -211,7 +213,8 @@ def positive_weights(
             return []
     if not small:
         return None
-    first, rest = order[:rank], order[rank:]
+    first = order[:rank]
+    rest = order[rank:]
     x = np.linalg.lstsq(F[:, first], -F[:, rest] @ q[rest], rcond=None)[0]
     if x.min(initial=0.0) < -CLEARLY * np.abs(x).max(initial=0.0):
         return None  # exact integers would be negative as well
@@ -221,7 +224,8 @@ def positive_weights(
 def _solved(M: Array, q: Array, order: Array) -> list[int] | None:
     """Integers near q: dependent columns keep their weights, independent ones are solved for."""
     rows, first = independent(M[:, order])
-    rest, cols = np.delete(order, first), order[first]
+    rest = np.delete(order, first)
+    cols = order[first]
     mantissa, e = np.frexp(q)
     for bits in (20, 53) if len(rest) else ():  # try short integers first
         short = np.ldexp(np.round(np.ldexp(mantissa, bits)), e - bits)
@@ -230,7 +234,8 @@ def _solved(M: Array, q: Array, order: Array) -> list[int] | None:
         found = solve(M[np.ix_(rows, cols)], right[:, None])
         if found is not None and (found[1] > 0).all():
             x = np.zeros(len(q), dtype=object)
-            x[rest], x[cols] = found[0] * kept, found[1][:, 0]
+            x[rest] = found[0] * kept
+            x[cols] = found[1][:, 0]
             return None if (M.astype(object) @ x).any() else [v // gcd(*x) for v in x]
     return None
 
@@ -243,18 +248,17 @@ def independent(M: Array) -> tuple[Array, Array]:
 
     Regular modulo a prime implies regular. That the rank is no larger is likely, but not proved.
     """
-    R, cols, order, top = (
-        (M % PRIME).astype(np.int64),
-        list[int](),
-        np.arange(len(M)),
-        0,
-    )
+    R = (M % PRIME).astype(np.int64)
+    cols = list[int]()
+    order = np.arange(len(M))
+    top = 0
     for j in range(R.shape[1] if len(R) else 0):
         at = np.flatnonzero(R[top:, j])
         if not len(at):
             continue
         i = top + int(at[0])
-        R[[top, i]], order[[top, i]] = R[[i, top]], order[[i, top]]
+        R[[top, i]] = R[[i, top]]
+        order[[top, i]] = order[[i, top]]
         R[top] = R[top] * pow(int(R[top, j]), -1, PRIME) % PRIME
         below = top + 1 + np.flatnonzero(R[top + 1 :, j])
         R[below, j:] = (R[below, j:] - R[below, j, None] * R[top, j:]) % PRIME
@@ -273,7 +277,9 @@ def solve(B: Array, right: Array) -> tuple[int, Array] | None:
     B : ndarray of int, shape (n, n)
     right : ndarray of int, shape (n, m)
     """
-    T, n, last = np.concatenate([B, right], axis=1).astype(object), len(B), 1
+    T = np.concatenate([B, right], axis=1).astype(object)
+    n = len(B)
+    last = 1
     for j in range(n):
         some = [i for i in range(j, n) if T[i, j]]
         if not some:
@@ -320,7 +326,8 @@ def null_space(M: Array, near: Array | None = None) -> tuple[Array, Array] | Non
     found = solve(M[np.ix_(rows, cols)], -M[np.ix_(rows, free)])
     if found is None:
         return None
-    N[:, cols], N[:, free] = found[1].T, found[0] * np.eye(len(free), dtype=object)
+    N[:, cols] = found[1].T
+    N[:, free] = found[0] * np.eye(len(free), dtype=object)
     N = N // np.array([[gcd(*row)] for row in N], dtype=object)
     return None if multiplied(M, N.T).any() else (N, free)
 
@@ -343,10 +350,13 @@ def combination(
     n, d = M.shape
     T = np.zeros((d + 1, n + d + 1), dtype=object)
     sign = np.where(np.array(b) < 0, -1, 1).astype(object)
-    T[:d, :n], T[:d, -1] = M.T * sign[:, None], np.array(b, dtype=object) * sign
+    T[:d, :n] = M.T * sign[:, None]
+    T[:d, -1] = np.array(b, dtype=object) * sign
     T[np.arange(d), n + np.arange(d)] = 1
-    T[d], T[d, n:-1] = -T[:d].sum(axis=0), 0
-    basis, last = np.arange(n, n + d), 1
+    T[d] = -T[:d].sum(axis=0)
+    T[d, n:-1] = 0
+    basis = np.arange(n, n + d)
+    last = 1
     for _ in range(most):
         if T[d, -1] == 0:
             q = np.zeros(n, dtype=object)
@@ -358,9 +368,12 @@ def combination(
         j = enter[0]
         some = [i for i in range(d) if T[i, j] > 0]
         i = min(some, key=lambda i: (Fraction(T[i, -1], T[i, j]), basis[i]))
-        row, p = T[i].copy(), T[i, j]
+        row = T[i].copy()
+        p = T[i, j]
         T = (p * T - T[:, j, None] * row) // last
-        T[i], basis[i], last = row, j, p
+        T[i] = row
+        basis[i] = j
+        last = p
     return None
 
 
@@ -423,7 +436,8 @@ def refuting_weights(
         Z = np.asarray(Z.toarray() if sp.issparse(Z) else Z, dtype=float)
         x = Z if signs is not None else _without_offsets(Z, intercept)
         x = np.column_stack([x, np.ones(len(x))]) if intercept else x
-        A, w = np.einsum("rk,rd->kdr", S[some], x).reshape(-1, len(some)), q[some]
+        A = np.einsum("rk,rd->kdr", S[some], x).reshape(-1, len(some))
+        w = q[some]
         if gains is not None:
             unit = np.ldexp(1.0, int(np.frexp(gains[some] @ w / w.max())[1]))
             A = np.block([[A, np.zeros((len(A), 1))], [gains[some], -unit]])
@@ -434,7 +448,8 @@ def refuting_weights(
             lacking = np.maximum(-signs[bound] * (A @ w)[bound] / units, 0.0)
             E = np.zeros((len(A), len(bound)))
             E[bound, np.arange(len(bound))] = signs[bound] * units
-            A, w = np.hstack([A, E[:, lacking > 0]]), np.append(w, lacking[lacking > 0])
+            A = np.hstack([A, E[:, lacking > 0]])
+            w = np.append(w, lacking[lacking > 0])
         found = positive_weights(A, w, integers_wanted=integers_wanted)
         if found is not None:
             whole = dict(
@@ -446,12 +461,14 @@ def refuting_weights(
 
 def _without_offsets(X: Array, intercept: bool) -> Array:
     """Features after exact, invertible changes: two-valued to 0 and 1, nearly constant shifted."""
-    low, high = X.min(axis=0), X.max(axis=0)
+    low = X.min(axis=0)
+    high = X.max(axis=0)
     base = low if intercept else np.zeros(len(low))
     other = np.where(high > base, high, low)
     X = np.where(((base == X) | (other == X)).all(axis=0), base != X, X)
     if not intercept:
         return X
-    low, high = X.min(axis=0), X.max(axis=0)
+    low = X.min(axis=0)
+    high = X.max(axis=0)
     near = np.where(low > 0, high <= 2 * low, (high < 0) & (low >= 2 * high))
     return np.asarray(X - np.where(near, low, 0.0))

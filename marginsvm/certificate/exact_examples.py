@@ -40,7 +40,8 @@ class ExactFeatures(Examples):
     radius = 1
 
     def __init__(self, X: Array, *, centred: bool = True) -> None:
-        (self.n, self.d), self.centred = X.shape, centred
+        self.n, self.d = X.shape
+        self.centred = centred
         self.X = Rationals().array(X)
         self._integers, self._denominator = over_one_denominator(self.X)
 
@@ -99,8 +100,11 @@ class ExactBlocks(Examples):
     def __init__(
         self, X: Matrix, exact: Callable[[Matrix], ExactFeatures], centre: Array
     ) -> None:
-        self.X, self._exact, self.n = X, exact, len(X)
-        self.centre, self.d = Rationals().array(centre), len(centre)
+        self.X = X
+        self._exact = exact
+        self.n = len(X)
+        self.centre = Rationals().array(centre)
+        self.d = len(centre)
 
     def _each(self, work: Callable[..., T], *local: Array) -> list[T]:
         def of_parts(X: Matrix, *some: Array) -> Iterator[T]:
@@ -162,8 +166,11 @@ class KernelMatrix(Examples):
         numbers: Numbers,
         rounding: float = 0.0,
     ) -> None:
-        self.n, self.K, self.rounding = len(K), numbers.array(K), rounding + UNIT
-        self.constant, self._numbers = constant, numbers
+        self.n = len(K)
+        self.K = numbers.array(K)
+        self.rounding = rounding + UNIT
+        self.constant = constant
+        self._numbers = numbers
         self.scale = numbers.array(np.ones(self.n)) if scale is None else scale
         self.additions = additions(self.n) + 4, 2 * additions(self.n) + 8
         if numbers.exact and (self.K.T != self.K).any():
@@ -202,7 +209,8 @@ class KernelMatrix(Examples):
     def bounded_scores(self, w: Array) -> tuple[Array, Array]:
         S = self.scores(w)
         root = np.sqrt(np.abs(np.diagonal(self.K)))
-        of_phi, w = np.multiply.outer(root, np.abs(w[:, :-1]) @ root), np.abs(w[:, -1])
+        of_phi = np.multiply.outer(root, np.abs(w[:, :-1]) @ root)
+        w = np.abs(w[:, -1])
         return S, (of_phi + abs(self.constant) * w) * self.scale[:, None]
 
     def squared_magnitude(self, w: Array) -> float:
@@ -220,5 +228,6 @@ def over_one_denominator(x: Array) -> tuple[Array, int]:
 
 def exact_product(A: Array, B: Array) -> Array:
     """Matrix product of fractions."""
-    (a, d), (b, e) = over_one_denominator(A), over_one_denominator(B)
+    a, d = over_one_denominator(A)
+    b, e = over_one_denominator(B)
     return np.frompyfunc(lambda v: Fraction(v, d * e), 1, 1)(a @ b)

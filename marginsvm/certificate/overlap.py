@@ -26,15 +26,21 @@ MOST_NUMBERS = 2**25  # largest size of the rows in exact arithmetic
 SAME_LENGTH = 1e-12  # rounding of squared norms, relative to the largest
 # For NNLS: largest size of the dense rows; features from which on it takes seconds; and the penalty
 # on F'alpha.
-WRITTEN_OUT, MANY_FEATURES, STIFF = 2**22, 1000, 1e4
+WRITTEN_OUT = 2**22
+MANY_FEATURES = 1000
+STIFF = 1e4
 # Its columns at a time, and products with these, for each equation; the residual (of weights of sum
 # 1) that is rounding, and the share that remains of one where more columns do not help.
-WORKING_SET, NNLS_PRODUCTS, SOLVED, SLOWLY = 10, 4, 1e-10, 0.99
+WORKING_SET = 10
+NNLS_PRODUCTS = 4
+SOLVED = 1e-10
+SLOWLY = 0.99
 FREE = 2**22  # multiplications of a proof that may always be tried: a few milliseconds
 # Upper bound on margins (in radii) below which a proof of overlap is tried; and, for features and
 # for kernels, below which A'alpha may be exactly 0.
 WORTH_A_PROOF = 1e-2
-VANISHING, KERNEL_VANISHING = 1e-9, 1e-6
+VANISHING = 1e-9
+KERNEL_VANISHING = 1e-6
 
 
 def refuted(
@@ -52,7 +58,8 @@ def refuted(
     for candidate in _candidates(qp, alpha, most):
         q = published_weights(qp, candidate, total)
         r, S, gains = rows_with_weight(qp, q)
-        i, weights = qp.rows.example_of(r), q.flat[r]
+        i = qp.rows.example_of(r)
+        weights = q.flat[r]
         if not 0 < len(i) * (qp.examples.d or 1) <= MOST_NUMBERS:
             continue
         if 2 * len(i) * min(len(i), width) ** 2 > most:  # two factorisations
@@ -156,7 +163,8 @@ def on_few_rows(qp: QuadraticProgram, alpha: Array, most: float = inf) -> Array 
     if qp.intercept:
         A = np.vstack([A, STIFF * S.T])
     last = np.ones(len(i)) if gains is None else gains / (np.abs(gains).max() or 1.0)
-    A, wanted = np.vstack([A, last]), np.append(np.zeros(len(A)), 1.0)
+    wanted = np.append(np.zeros(len(A)), 1.0)
+    A = np.vstack([A, last])
     q = of_few_columns(A, wanted, alpha.flat[r], most)
     if q is None:
         return alpha
@@ -195,7 +203,8 @@ def of_few_columns(
     ndarray of shape (n_columns,) or None
         Least squares, or larger ones where these fall slowly; None: it has given up.
     """
-    (m, n), last = A.shape, inf
+    m, n = A.shape
+    last = inf
     some = np.argsort(-weight, kind="stable")[: WORKING_SET * m]
     while True:
         most -= NNLS_PRODUCTS * m * m * len(some) + m * n

@@ -107,7 +107,9 @@ def save_proof(
     estimator, X = unwrapped(estimator, "certificate_", X)
     estimator = with_attributes_on_host(estimator)
     _refuse_others(estimator)
-    X, y, sample_weight = examples_on_host(X), on_host(y), on_host(sample_weight)
+    X = examples_on_host(X)
+    y = on_host(y)
+    sample_weight = on_host(sample_weight)
     X = np.asarray(X.toarray() if sp.issparse(X) else X, float)
     of = "targets" if is_regressor(estimator) else "classes"
     of = of if hasattr(estimator, "classes_") or of == "targets" else "one class"
@@ -118,7 +120,8 @@ def save_proof(
     proof = {"format": FORMAT, "of": of, **_problem(found, of)}
     proof["sha256"] = verify_alone.table_of(proof["classes"], lines)[1]
     integers = _integers(found)
-    q, kept = integers or _weights(found), found.data.kept.tolist()
+    q = integers or _weights(found)
+    kept = found.data.kept.tolist()
     proof["weights"] = [[kept[i], j, str(x)] for (i, j), x in sorted(q.items()) if x]
     for claims in _possible_claims(found, integers):
         proof["claims"] = claims
@@ -211,7 +214,9 @@ def _texts(x: Any) -> list[Any]:
 
 def _problem(found: Reading, of: str) -> dict[str, Any]:
     """The problem and the fitted predictor."""
-    estimator, spec, data = found.estimator, found.spec, found.data
+    estimator = found.estimator
+    spec = found.spec
+    data = found.data
     weight = np.zeros(data.n)
     weight[data.kept] = data.weight
     labels = estimator.classes_.tolist() if of == "classes" else []
@@ -246,7 +251,8 @@ def _problem(found: Reading, of: str) -> dict[str, Any]:
 
 def _integers(found: Reading) -> Weights:
     """Integer alpha with ``A'alpha = 0``; empty: not claimed, none found, or too long."""
-    spec, table = found.spec, found.table(found.estimator.certificate_.weights)
+    spec = found.spec
+    table = found.table(found.estimator.certificate_.weights)
     claimed = found.estimator.certificate_.feasible is False and not spec.is_soft
     if not claimed or spec.nu is not None or table is None:
         return {}
@@ -259,7 +265,8 @@ def _integers(found: Reading) -> Weights:
 
 def _possible_claims(found: Reading, integers: Weights) -> Iterator[dict[str, Any]]:
     """Candidates for the claims: those of the certificate, then weaker ones by rounding."""
-    estimator, claim = found.estimator, found.estimator.certificate_
+    estimator = found.estimator
+    claim = found.estimator.certificate_
     claims: dict[str, Any] = {
         "feasible": False if integers else True if claim.feasible else None
     }
@@ -397,7 +404,8 @@ def _of_share(
         size = min(
             [size, *(2 * (sum(caps, Fraction(0)) - total) for total in of_class)]
         )
-    scale, room = size / sum(q.values()), list(caps)
+    scale = size / sum(q.values())
+    room = list(caps)
     found: Weights = {}
     for (i, j), x in sorted(q.items(), key=lambda item: item[1]):
         found[i, j] = min(scale * x, room[i])

@@ -105,13 +105,12 @@ class Proof:
     def gap(self) -> float:
         """Relative gap of margins, or of objectives at the same tube width."""
         if self.qp.by_margins:
-            lower, upper = self.margin, self.margin_bound
+            lower = self.margin
+            upper = self.margin_bound
         else:
             wide = self.primal.violation if self.qp.hard else 0.0
-            lower, upper = (
-                float(self.dual.objective(wide)),
-                float(self.primal.objective),
-            )
+            lower = float(self.dual.objective(wide))
+            upper = float(self.primal.objective)
         return relative_gap(lower, upper)
 
     @property
@@ -176,7 +175,9 @@ def published(
     known : tuple or None
         Scores of w, and the sums of the absolute values of their terms, without signs.
     """
-    examples, w, t = qp.examples, qp.project(w), 1.0
+    examples = qp.examples
+    w = qp.project(w)
+    t = 1.0
     S, M = examples.bounded_scores(w) if known is None else known
     if qp.by_margins:
         shift = np.abs(b - examples.published(w)[1])  # intercepts are rounded
@@ -242,14 +243,17 @@ def of_weights(
     With a kernel, alpha are the published coefficients, without a further multiple; ``price`` is as
     in ``dual_coefficients``, ``origin`` as in ``published``.
     """
-    examples, w = qp.examples, qp.project(qp.rmatvec(alpha))
+    examples = qp.examples
+    w = qp.project(qp.rmatvec(alpha))
     known = examples.bounded_scores(w)
     f = qp.best_f(known[0], f)
-    b, width = intercepts(qp, f), f[-1:] if qp.level > 0 else f[:0]
+    b = intercepts(qp, f)
+    width = f[-1:] if qp.level > 0 else f[:0]
     if not examples.is_kernel:
         predictor = published(qp, w, b, width, origin, known)
     else:
-        coef, (_, shift) = dual_coefficients(qp, alpha, price).T, examples.published(w)
+        coef = dual_coefficients(qp, alpha, price).T
+        _, shift = examples.published(w)
         predictor = restated(qp, coef, b + origin - shift, width, origin, known)
     return replace(with_weights(qp, predictor, alpha, total), rounded=alpha)
 

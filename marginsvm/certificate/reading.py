@@ -196,9 +196,13 @@ class Reading:
     shape: tuple[int, ...] = ()
 
     def __init__(self, estimator: Any, data: Data, numbers: Numbers) -> None:
-        self.estimator, self.data, self.numbers = estimator, data, numbers
-        self.spec, self.regression = ProblemSpec.of(estimator), is_regressor(estimator)
-        self.one_class, spec = is_outlier_detector(estimator), self.spec
+        self.estimator = estimator
+        self.data = data
+        self.numbers = numbers
+        self.spec = ProblemSpec.of(estimator)
+        self.regression = is_regressor(estimator)
+        self.one_class = is_outlier_detector(estimator)
+        spec = self.spec
         self.free = spec.intercept_is_free and not self.one_class
         self.fit_intercept = bool(spec.fit_intercept) and not self.one_class
         self.constant = spec.constant if self.fit_intercept else 0.0
@@ -231,7 +235,9 @@ class Reading:
     # Examples and predictors.
 
     def _features(self) -> Examples:
-        estimator, numbers, X = self.estimator, self.numbers, self.data.X
+        estimator = self.estimator
+        numbers = self.numbers
+        X = self.data.X
         coef = estimator.coef_
         coef = np.atleast_2d(coef.toarray() if sp.issparse(coef) else coef)
         self.p = LpNorm.named(self.spec.p, coef.shape[1]).p
@@ -243,22 +249,24 @@ class Reading:
         )
         if self.constant and self.signs is not None:
             self.signs = np.append(self.signs, 0)
-        coef, constant = (
-            numbers.array(coef.astype(float)),
-            numbers.number(self.constant),
-        )
-        self.w, self.b = coef, self.intercept
+        coef = numbers.array(coef.astype(float))
+        constant = numbers.number(self.constant)
+        self.w = coef
+        self.b = self.intercept
         if constant:
-            self.w, self.b = np.hstack([coef, (self.b / constant)[:, None]]), 0 * self.b
+            self.w = np.hstack([coef, (self.b / constant)[:, None]])
+            self.b = 0 * self.b
         if numbers.exact:
             given = as_matrix(in_floats(X))
             if given.in_memory:
                 return self._exact(given)
             centre = mean_of(given) if self.free else np.zeros(self.w.shape[1])
             return ExactBlocks(given, self._exact, centre)
-        matrix, constant = as_matrix(in_floats(X)), self.constant
+        matrix = as_matrix(in_floats(X))
+        constant = self.constant
         if self.spec.normalize:
-            matrix, constant = matrix.divided(constant), 0.0
+            matrix = matrix.divided(constant)
+            constant = 0.0
         mean: Any = mean_of(matrix) if self.free else None
         design = Design.of(matrix, mean, constant, norm=LpNorm(self.p))
         # with 1 / 2C, so that C radius^2 neither vanishes nor overflows
@@ -281,7 +289,8 @@ class Reading:
 
     def _exact(self, matrix: Matrix) -> ExactFeatures:
         """Examples in memory as fractions."""
-        numbers, X = self.numbers, self.numbers.array(matrix.array)
+        numbers = self.numbers
+        X = self.numbers.array(matrix.array)
         if self.constant:
             X = np.hstack([X, numbers.array(np.full((len(X), 1), self.constant))])
         if self.spec.normalize:
@@ -289,21 +298,28 @@ class Reading:
         return ExactFeatures(X, centred=self.free)
 
     def _kernel(self) -> Examples:
-        estimator, numbers, data = self.estimator, self.numbers, self.data
-        self.p, self.signs, rounding = 2.0, None, 0.0
+        estimator = self.estimator
+        numbers = self.numbers
+        data = self.data
+        self.p = 2.0
+        self.signs = None
+        rounding = 0.0
         self.given = estimator.kernel == "precomputed"
         K = data.X
         if not self.given:
-            kernel, X = kernel_on(estimator, K, data.weight), K
+            kernel = kernel_on(estimator, K, data.weight)
+            X = K
             if callable(estimator.kernel):
                 K = kernel(X, X)
             else:
                 widens = getattr(estimator, "_widens_kernels", False)
                 wide = widens or self.spec.normalize  # as fits do
                 gram = Gram(kernel, X.astype(np.float64) if wide else X, cache_size=inf)
-                K, rounding = gram.whole(), gram.rounding
+                K = gram.whole()
+                rounding = gram.rounding
         K = numbers.array(K)
-        scale, constant = None, numbers.number(self.constant)
+        scale = None
+        constant = numbers.number(self.constant)
         if self.spec.normalize:
             squares = numbers.array(np.ones(len(K))) if self.given else np.diagonal(K)
             squares = np.maximum(squares, 0 * squares) + constant * constant
@@ -311,15 +327,18 @@ class Reading:
             scale = numbers.array(np.array([1 / x if x else 0 * x for x in roots]))
         coef = np.zeros((len(estimator.dual_coef_), len(K) + 1))
         coef[:, np.searchsorted(data.kept, estimator.support_)] = estimator.dual_coef_
-        self.w, self.b = numbers.array(coef), self.intercept
+        self.w = numbers.array(coef)
+        self.b = self.intercept
         if constant:
-            self.w[:, -1], self.b = self.intercept / constant, 0 * self.b
+            self.b = 0 * self.b
+            self.w[:, -1] = self.intercept / constant
         return KernelMatrix(K, scale, constant, numbers, rounding)
 
     # Programs.
 
     def _classes(self, given: dict[str, Any]) -> None:
-        classes, k = self.estimator.classes_, len(self.estimator.classes_)
+        classes = self.estimator.classes_
+        k = len(self.estimator.classes_)
         found, self.codes = np.unique(self.data.y[self.data.kept], return_inverse=True)
         if not np.array_equal(found, classes):
             raise ValueError(
@@ -333,7 +352,9 @@ class Reading:
         self.parts = [Part(qp, self.w, self.b, columns)]
 
     def _targets(self, given: dict[str, Any]) -> None:
-        numbers, data, spec = self.numbers, self.data, self.spec
+        numbers = self.numbers
+        data = self.data
+        spec = self.spec
         ends = np.asarray(
             data.y if data.bounds is None else data.bounds, dtype=np.float64
         )
@@ -343,7 +364,8 @@ class Reading:
         found = data.bounds is not None or spec.nu is not None
         self.epsilon = 0.0 if found else self.estimator.epsilon
         epsilon = numbers.number(self.epsilon)
-        low, high = numbers.array(self.low), numbers.array(self.high)
+        low = numbers.array(self.low)
+        high = numbers.array(self.high)
         width = numbers.array(np.atleast_1d(getattr(self.estimator, "epsilon_", 0.0)))
         k = low.shape[1]
         if self.w.shape[0] != k or (spec.nu is not None and len(width) != k):
@@ -407,7 +429,9 @@ class Reading:
         dict or None
             By example and column; None: nothing is proved.
         """
-        rows, q, gains = self.parts[0].qp.rows, table.copy(), None
+        rows = self.parts[0].qp.rows
+        q = table.copy()
+        gains = None
         if self.regression:
             q[:, np.arange(q.shape[1]) != output] = 0.0
         else:
@@ -452,7 +476,8 @@ class Reading:
         """Interval ends as floats, rounded outward: infeasible here is infeasible exactly."""
         if not self.epsilon:
             return self.low, self.high
-        exact, epsilon = Rationals(), Rationals().number(self.epsilon)
+        exact = Rationals()
+        epsilon = Rationals().number(self.epsilon)
         low = np.vectorize(exact.down, otypes=[float])(exact.array(self.low) - epsilon)
         return low, np.vectorize(exact.up, otypes=[float])(
             exact.array(self.high) + epsilon

@@ -51,11 +51,9 @@ def proved(
     off : bool
         Whether ``y'alpha = 0`` is required.
     """
-    (n, d), norms, length = (
-        Z.shape[1:],
-        np.sqrt(np.vecdot(Z, Z)),
-        np.sqrt(np.vecdot(w, w)),
-    )
+    n, d = Z.shape[1:]
+    norms = np.sqrt(np.vecdot(Z, Z))
+    length = np.sqrt(np.vecdot(w, w))
     reach = norms + np.sqrt(np.vecdot(shift, shift))[:, None]
     # errors: of the shifted examples, of products with them, and of the published intercept
     error = GAMMA(d + 8) * (reach * length[:, None] + np.abs(b)[:, None])
@@ -70,11 +68,10 @@ def proved(
             least.min(axis=1) > 0.0, 0.5 * (length / least.min(axis=1)) ** 2, np.inf
         )
     margin = (1.0 - FEW) / np.sqrt(2.0 * P * (1.0 + GAMMA(n + d)))
-    total, radius = (
-        alpha.sum(axis=1, keepdims=True),
-        norms.max(axis=1) * (1.0 + GAMMA(d)),
-    )
-    q, ridge = alpha / total, program.get("ridge", 0.0)
+    total = alpha.sum(axis=1, keepdims=True)
+    radius = norms.max(axis=1) * (1.0 + GAMMA(d))
+    q = alpha / total
+    ridge = program.get("ridge", 0.0)
     u = ((y * q)[:, None] @ Z)[:, 0]
     # the bound pays for y'alpha other than 0
     imbalance = ORIGINS * (np.abs((y * q).sum(axis=1)) + GAMMA(n)) * off

@@ -56,9 +56,13 @@ from marginsvm.solvers.solve import refuse_what_cannot_fit, solve, solved
 
 # Relative gap, iterations and price of slack (over the radius squared, of tubes) of a soft problem
 # whose predictor is published where the hard one has none.
-LOOSE, LOOSE_ITERATIONS, DEAR = 1e-2, 50, 1e4
+LOOSE = 1e-2
+LOOSE_ITERATIONS = 50
+DEAR = 1e4
 # The least soft margin (in radii) that stands for a limit: of features, of many, of kernels.
-LEAST, LEAST_OF_MANY, LEAST_OF_KERNEL = 1e-6, 1e-4, 1e-5
+LEAST = 1e-6
+LEAST_OF_MANY = 1e-4
+LEAST_OF_KERNEL = 1e-5
 MANY = 2000  # coefficients
 IDLE = 10  # iterations without progress after which a fit is stalled
 TINY = 1e-11  # alpha, relative to the largest, that interior points leave at bounds
@@ -89,7 +93,8 @@ def of_few_examples(examples: FloatExamples, w: Array) -> Array:
     L, order, rank, _ = dpstrf(G, lower=1)
     if rank == len(few):
         return w
-    some, L = order[:rank] - 1, np.tril(L[:rank, :rank])
+    some = order[:rank] - 1
+    L = np.tril(L[:rank, :rank])
     found = np.zeros_like(w)
     found[:, few[some]] = cho_solve((L, True), (G @ w[:, few].T)[some]).T
     return found
@@ -181,10 +186,14 @@ class Exact(Algorithm):
 
     def certified(self, problem: KernelMatrixAdapter, progress: Progress) -> Certified:
         """Prove bounds from the points."""
-        programs, state = problem.programs, progress.state
+        programs = problem.programs
+        state = progress.state
         if isinstance(problem.rows, OutputRows):
             return self._confirmed_intervals(problem, problem.rows, progress)
-        (qp,), (point,), words, rounded = programs, state, "", list[Proof]()
+        (qp,) = programs
+        (point,) = state
+        words = ""
+        rounded = list[Proof]()
         if not qp.game:
             (price,) = problem.prices
             best, rounded = self._rounded(progress, at_bounds(qp, point, price))
@@ -193,10 +202,8 @@ class Exact(Algorithm):
                 return Certified(model, (best,), np.ones(1))
         alpha = point.alpha if point.alpha.any() else qp.feasible(np.ones(qp.shape))
         alpha = np.where(alpha > TINY * alpha.max(), alpha, 0.0)
-        predictor, weights = (
-            publication.published(qp, point.w, intercepts(qp, point.f)),
-            alpha,
-        )
+        predictor = publication.published(qp, point.w, intercepts(qp, point.f))
+        weights = alpha
         if qp.examples.is_kernel and np.any(
             point.w[:, ~qp.rows.coefficients(alpha).any(axis=1)]
         ):
@@ -220,8 +227,11 @@ class Exact(Algorithm):
         self, problem: KernelMatrixAdapter, rows: OutputRows, progress: Progress
     ) -> Certified:
         """The same for regression."""
-        programs, state, zeros = problem.programs, progress.state, problem.zeros()
-        share, origins = 1.0 / len(state), np.broadcast_to(rows.origin, len(state))
+        programs = problem.programs
+        state = progress.state
+        zeros = problem.zeros()
+        share = 1.0 / len(state)
+        origins = np.broadcast_to(rows.origin, len(state))
         rounded: list[Iterable[Proof]] = []
         if not programs[0].hard:
             parts = zip(programs, state, problem.prices, origins, strict=True)
@@ -251,7 +261,8 @@ class Exact(Algorithm):
         self, progress: Progress, rounded: Iterable[Proof]
     ) -> tuple[Proof | None, list[Proof]]:
         """The first proof that no other one can be much better than, and all that were tried."""
-        gap, tried = relative_gap(progress.lower, progress.upper), list[Proof]()
+        gap = relative_gap(progress.lower, progress.upper)
+        tried = list[Proof]()
         for proof in rounded:
             tried.append(proof)
             of_objectives = 1.0 if proof.qp.by_margins else 2.0 - gap
@@ -262,7 +273,8 @@ class Exact(Algorithm):
 
     def _best(self, proof: Proof, rounded: Iterable[Proof]) -> Proof:
         """The first proof with alpha at its bounds whose gap has at most doubled."""
-        most, tol = 2.0 * proof.gap, self._tol_of_proof(proof.qp)
+        most = 2.0 * proof.gap
+        tol = self._tol_of_proof(proof.qp)
         if proof.gap <= tol:
             most = min(most, tol)
         return next((found for found in rounded if found.gap <= most), proof)
@@ -285,7 +297,8 @@ class Exact(Algorithm):
             least = LEAST if problem.design is not None else LEAST_OF_KERNEL
             if problem.design is not None and problem.zeros().image.size > MANY:
                 least = LEAST_OF_MANY
-            rows, size = problem.rows, (least * problem.radius) ** 2
+            rows = problem.rows
+            size = (least * problem.radius) ** 2
             C = 0.5 * rows.square / rows.total_weight / size
             (soft,) = problem.softened(min(C, np.finfo(np.float64).max)).programs
             found = solved(soft, LOOSE, LOOSE_ITERATIONS)
@@ -345,30 +358,39 @@ def play_exactly(
         Between two iterations.
     """
     progress = begin(algorithm, problem) if resume is None else resume.copy()
-    known, done = progress.certified, progress.n_iter
+    known = progress.certified
+    done = progress.n_iter
     status = stopping.status_of(problem, progress, known) if known else None
     if status is not None or progress.settled or done >= stopping.max_iter:
         return Outcome(
             status or ("stalled" if progress.settled else "max_iter"), progress
         )
-    programs, begun = problem.programs, time.perf_counter() - progress.seconds
-    points, values = list(progress.state), [(np.inf, 0.0, np.nan)] * len(programs)
+    programs = problem.programs
+    begun = time.perf_counter() - progress.seconds
+    points = list(progress.state)
+    values = [(np.inf, 0.0, np.nan)] * len(programs)
     for part, qp in enumerate(programs):
         refuse_what_cannot_fit(qp)
-        tol, most = algorithm.tol_of(qp, stopping.tol), stopping.max_iter - done
+        tol = algorithm.tol_of(qp, stopping.tol)
+        most = stopping.max_iter - done
         now = Solution(replace(qp, examples=qp.examples.sampled), tol, most)
-        left, next_proof, equal, tried = 2, 0, None, False
+        left = 2
+        next_proof = 0
+        equal = None
+        tried = False
         start = points[part].alpha
         for _ in solve(now, start if start.any() else None):
             if (
                 on_round is not None
             ):  # only a caller that follows can keep what was found
                 let_interrupts_through()
-            alpha, n = now.alpha, max(progress.n_iter, done + now.n_iter)
+            alpha = now.alpha
+            n = max(progress.n_iter, done + now.n_iter)
             reached = now.gap <= now.tol
             hopeless = qp.game and vanishing(problem.examples) ** 2 >= -2.0 * now.D
             if qp.game and qp.hard and now.P >= 0.0:
-                equal, tried = equal if tried else equal_examples(qp), True
+                equal = equal if tried else equal_examples(qp)
+                tried = True
                 hopeless, alpha = (
                     (True, equal) if equal is not None else (hopeless, alpha)
                 )
@@ -395,7 +417,8 @@ def play_exactly(
                     publication.prove(qp, now.w, now.f, alpha).gap <= stopping.tol
                 )
             if due and reached:
-                left, now.tol = left - 1, 0.1 * now.tol
+                left = left - 1
+                now.tol = 0.1 * now.tol
             if on_round is not None and on_round(progress):
                 status = status or "stopped"
             now.stopped |= status is not None or left < 0
@@ -403,12 +426,11 @@ def play_exactly(
         if status is not None:
             return Outcome(status, progress)
     at_the_end = progress.n_iter >= stopping.max_iter
-    progress.state, progress.settled = tuple(points), not at_the_end
+    progress.state = tuple(points)
+    progress.settled = not at_the_end
     progress.certified = algorithm.certified(problem, progress)
-    status, rounds = (
-        stopping.status_of(problem, progress, progress.certified),
-        progress.history,
-    )
+    status = stopping.status_of(problem, progress, progress.certified)
+    rounds = progress.history
     if status is None:
         gaps = [line.upper - line.lower for line in rounds[-1 - IDLE :]]
         idle = len(rounds) > IDLE and not gaps[-1] < 0.99 * gaps[0]
@@ -514,7 +536,8 @@ class MaxMarginClassifier(
     max_iter: int = 200
 
     def _own_results(self, fitted: Fitted) -> dict[str, Any]:
-        proof, found = fitted.proof, {}
+        proof = fitted.proof
+        found = {}
         if not proof.qp.game and not np.any(proof.qp.ridge):
             q = proof.alpha.reshape(proof.qp.examples.n, -1).sum(axis=1)
             m = fitted.problem.rows.weights
