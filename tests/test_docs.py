@@ -8,6 +8,7 @@ import re
 import runpy
 import shutil
 import sys
+import warnings
 from contextlib import redirect_stdout
 from dataclasses import fields as dataclass_fields
 from dataclasses import is_dataclass
@@ -298,6 +299,22 @@ def test_code_of_the_readme_prints_what_its_comments_say():
         same = doctest.OutputChecker().check_output
         flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
         assert same(said, printed.getvalue(), flags), printed.getvalue()
+
+
+def test_the_page_of_separation_begins_with_what_statsmodels_users_see():
+    pytest.importorskip("statsmodels", reason="pip install marginsvm[test-all]")
+    blocks = re.findall(
+        r"^\.\. code-block:: (?:python|none)\n((?:\n|    .*\n)+)",
+        TEXTS["separation.rst"],
+        re.M,
+    )
+    code, said = map(inspect.cleandoc, blocks)
+    printed = io.StringIO()
+    with redirect_stdout(printed), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exec(code, {})
+    shown = printed.getvalue()  # first what statsmodels prints
+    assert inspect.cleandoc(shown[shown.index("Quasi-complete") :]) == said
 
 
 def test_the_user_guide_names_who_may_stall_and_linear_models_with_support_vectors(rng):

@@ -69,7 +69,7 @@ def test_an_ordered_categorical_has_its_order_and_its_names():
     assert table.direction["x2"] > 0
     np.testing.assert_array_equal(table.direction.drop("x2"), 0.0)
     constant = check_separability(
-        np.column_stack([X, np.ones(30)]), y, family="ordinal"
+        np.column_stack([X, np.ones(30)]), given, family="ordinal"
     )
     assert statuses(constant)[-1] == "not identified"  # beside thresholds
 
@@ -465,7 +465,11 @@ def test_what_a_report_advises():
     complete = " ".join(
         repr(check_separability([[0.0], [1.0], [2.0]], [0, 0, 1])).split()
     )
-    assert "Report these as infinite, or penalise the fit (Firth: logistf" in complete
+    remedies = (
+        "Report these as infinite; or penalise the fit (Firth: logistf or brglm2 in R, "
+        "firthmodels in Python); or drop a feature that is a mistake"
+    )
+    assert remedies in complete
     rng = np.random.default_rng(0)
     overlap = repr(check_separability(rng.standard_normal((60, 2)), np.arange(60) % 2))
     assert overlap.startswith("No separation: the examples overlap.")

@@ -117,7 +117,7 @@ def test_endometrial_cancer(table):
     np.testing.assert_array_equal(report.separated, data.NV == 1)
     text = repr(report)
     assert text.startswith("Quasi-complete separation: 13 of 79 examples")
-    assert "Infinite: NV." in text
+    assert "Infinite, for HG = 1: NV." in text
 
 
 def test_lizards(table):
@@ -554,3 +554,109 @@ def test_models_that_are_not_known(frame, sm):
     )
     with pytest.raises(ValueError, match="a GLM of the family Gamma"):
         check_separability(quietly(gamma.fit))
+
+
+@pytest.fixture
+def trial():
+    """Nobody of the second arm has died; stages grow with the age."""
+    died, age = [0, 1, 0, 1, 0, 0, 0, 0, 1, 0], [34, 51, 29, 40, 45, 38, 60, 33, 36, 44]
+    arm, patients = np.repeat(["a", "b", "a"], [4, 4, 2]), [f"p{i}" for i in range(10)]
+    return pd.DataFrame({"died": died, "arm": arm, "age": age}, index=patients)
+
+
+def single(frame, sm):
+    return sm.Logit.from_formula("died ~ arm + age", frame)
+
+
+def rates(frame, sm):
+    """A rate of a half must be fitted, and single trials as labels."""
+    frame = frame.assign(died=frame.died.where(frame.age != 44, 0.5))
+    return sm.GLM.from_formula("died ~ arm + age", frame, family=sm.families.Binomial())
+
+
+def stages(frame, sm):
+    stage = np.where(frame.arm == "b", "low", np.where(frame.died, "top", "mid"))
+    y = pd.Series(stage, frame.index, name="stage")
+    return sm.MNLogit(y, sm.add_constant(frame[["age"]]))
+
+
+def deaths(frame, sm):
+    return sm.Poisson.from_formula("died ~ arm + age", frame)
+
+
+@pytest.mark.parametrize(
+    ("build", "said"),
+    [
+        (single, "4 of 10 examples are predicted perfectly (p4, p5, p6, p7)"),
+        (single, "Infinite, for died = 1: arm[T.b]."),
+        (rates, "4 of 10 examples are predicted perfectly (p4, p5, p6, p7)"),
+        (rates, "Infinite, for died: arm[T.b]."),
+        (stages, "No separation"),
+        (deaths, "perfectly (p4, p5, p6, p7)"),
+        (deaths, "Infinite: arm[T.b]."),
+    ],
+)
+def test_reports_of_statsmodels_name_outcome_rows_and_columns(build, said, trial, sm):
+    model = build(trial, sm)
+    fit = quietly(lambda: model.fit(maxiter=5))
+    assert said in " ".join(repr(check_separability(fit)).split())
+    assert repr(check_separability(model)) == repr(check_separability(fit))
+
+
+def test_rows_and_columns_of_frames_have_their_names(trial):
+    X = trial[["age"]].assign(b=1.0 * (trial.arm == "b"))
+    for y in (trial.died, trial.died.to_numpy(), trial.died.tolist()):
+        report = proved(X, y)
+        assert "perfectly (p4, p5, p6, p7)" in repr(report)
+        named = "died" if hasattr(y, "index") and not isinstance(y, list) else "y"
+        assert f"Infinite, for {named} = 1: b." in repr(report)
+    words = trial.died.map({0: "alive", 1: "dead"}).to_numpy()
+    report = proved(X.to_numpy(), words)
+    assert "perfectly (4, 5, 6, 7)" in repr(report)
+    assert "Infinite, for y = dead: x1." in repr(report)
+    three = np.where(X.b == 1, "z", words)
+    assert "Infinite, against y = alive: " in repr(proved(X, three))
+
+
+def test_names_of_patsy(trial):
+    dmatrices = pytest.importorskip("patsy").dmatrices
+    y, X = dmatrices("died ~ arm + age", trial)
+    report = check_separability(X, y)
+    assert [c.name for c in report.coefficients] == ["Intercept", "arm[T.b]", "age"]
+    assert check_separability_proof(report, X, y, exact=True)
+
+
+def test_words_as_categories_in_alphabetical_order_are_warned_of(trial):
+    X, y = trial[["age"]], np.array(["low", "mid", "high"])[np.arange(10) % 3]
+    with pytest.warns(UserWarning, match="alphabetical order, high < low < mid"):
+        report = check_separability(X, y, family="ordinal")
+    assert check_separability_proof(report, X, y)
+    levels = pd.Categorical(y, ["low", "mid", "high"], ordered=True)
+    names = [
+        c.name for c in check_separability(X, levels, family="ordinal").coefficients
+    ]
+    assert names == ["low|mid", "mid|high", "age"]
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize(
+    ("family", "y"),
+    [
+        ("binomial", [0, 1, 0, 1]),
+        ("multinomial", [0, 1, 2, 1]),
+        ("ordinal", [0, 1, 2, 1]),
+        ("poisson", [0, 1, 2, 1]),
+        ("negative_binomial", [0, 1, 2, 1]),
+        ("cox", [[1, 1], [2, 0], [3, 1], [4, 1]]),
+        ("conditional", [1, 0, 0, 1]),
+    ],
+)
+def test_a_model_without_columns_is_an_overlap(family, y, fit_intercept):
+    more = {"groups": [0, 0, 1, 1]} if family == "conditional" else {}
+    X = np.zeros((4, 0))
+    report = check_separability(
+        X, y, family=family, fit_intercept=fit_intercept, **more
+    )
+    assert (report.kind, report.exact) == ("overlap", True)
+    assert check_separability_proof(report, X, y, exact=True)
+    assert report.remainder(X) is not None

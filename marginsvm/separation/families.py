@@ -47,6 +47,7 @@ from sklearn.utils.validation import _check_sample_weight, _get_feature_names
 from marginsvm._rounding import check_exact
 from marginsvm._threads import cached_property
 from marginsvm._typing import Array
+from marginsvm._warnings import warn
 from marginsvm.estimators.inputs import refuse_foreign
 
 COMPLETE = "complete"
@@ -242,7 +243,7 @@ class Design:
 
     def __post_init__(self) -> None:
         n, d = self.X.shape
-        self.blocks = len(self.names) // d
+        self.blocks = len(self.names) // d if d else 1
         self.shape = (len(self.at), len(self.names))
         self.example = self.data.example[self.at]
         printed = as_printed(self.X) if n * d <= EXACT else None
@@ -394,6 +395,13 @@ class Family:
         table = np.column_stack([intercept, coef]) if fit_intercept else coef
         return np.asarray((table[1:] - table[0] if len(table) > 1 else table).ravel())
 
+    def modelled(self, y: Any, used: Array) -> str:
+        """Of which outcome the coefficients are, where it needs to be said."""
+        return ""
+
+    def warn_of(self, y: Any) -> None:
+        """Warn where the outcomes may not mean what they are taken for."""
+
     def remainder(self, report: Any, data: Data, identified: Any) -> Any:
         """The regression whose estimate gives the finite coefficients."""
         kept = report.used & ~report.separated
@@ -440,8 +448,22 @@ class Labels(Family):
         )
         if k == 2:
             return Design(data, X, plus, minus, equality, at, 0 * other, names)
+        if not names:  # all points are alike
+            plus = minus = at
         names = [f"{c}: {name}" for c in classes[1:] for name in names]
         return Design(data, X, plus, minus, equality, at, other, names)
+
+    def modelled(self, y: Any, used: Array) -> str:
+        columns = list(getattr(y, "columns", ["successes"]))
+        if are_trials(y):
+            return f", for {columns[0]}"
+        name = getattr(y, "name", None) or (
+            columns[0] if hasattr(y, "columns") else "y"
+        )
+        first, *others = np.unique(np.asarray(y)[used]).tolist()
+        one = first if len(others) > 1 else others[0]
+        one = f"{one:.17g}" if isinstance(one, float) else one
+        return f", {'against' if len(others) > 1 else 'for'} {name} = {one}"
 
     def separated(self, rows: Array) -> Array:
         return np.asarray(rows.sum(axis=1) >= max(rows.shape[1] - 1, 1))
@@ -454,6 +476,8 @@ class Labels(Family):
 
 class Counts(Labels):
     """Poisson, and negative binomial with given dispersion: as y successes and one failure."""
+
+    modelled = Family.modelled
 
     def outcomes(self, y: Any) -> Array:
         if np.ndim(y) == 2:
@@ -484,6 +508,17 @@ class Ordinal(Family):
         if np.any(y.codes < 0):
             raise ValueError("y contains NaN")
         return X, np.asarray(y.codes), {**more, "categories": list(y.categories)}
+
+    def warn_of(self, y: Any) -> None:
+        values = getattr(y, "values", y)
+        if hasattr(values, "categories") or not isinstance(next(iter(values)), str):
+            return
+        order = " < ".join(np.unique(values).tolist())
+        warn(
+            f"y holds words, and these are taken in alphabetical order, {order}: give "
+            "pandas.Categorical(y, categories, ordered=True) for another one",
+            UserWarning,
+        )
 
     def rows(self, data: Data) -> Design:
         used, j = np.unique(data.y, return_inverse=True)
@@ -855,6 +890,8 @@ def data_of(family: Family, X: Any, given: Mapping[str, Any]) -> Data:
     if "offset" in more:
         offset = check_array(more.pop("offset"), ensure_2d=False, input_name="offset")
         check_consistent_length(offset, X if y is None else y)
+    if names is None and hasattr(X, "design_info"):  # a matrix of patsy
+        names = X.design_info.column_names
     names = _get_feature_names(X) if names is None else names
     X, y, more = family.read(X, y, more)
     check_consistent_length(X, y)
@@ -885,8 +922,6 @@ def data_of(family: Family, X: Any, given: Mapping[str, Any]) -> Data:
     asked = bool(given["fit_intercept"] and family.intercept)
     constant = _constant_of(X, names) if asked else None
     added = asked and constant is None
-    if not (added or X.shape[1]):
-        raise ValueError("X has no columns, and there is no intercept to estimate")
     return Data(X, y, np.flatnonzero(used), n, names, added, more, constant)
 
 
@@ -895,6 +930,24 @@ def _constant_of(X: Any, names: list[str]) -> str | None:
     high, low = (dense(end(axis=0)).ravel() for end in (X.max, X.min))
     equal = np.flatnonzero((high == low) & (high != 0.0))
     return names[equal[0]] if len(equal) else None
+
+
+def labels_of_rows(table: Any) -> Any:
+    """The index of a frame or a series; None: it has none."""
+    index = getattr(table, "index", None)
+    return None if callable(index) else index  # a method of lists
+
+
+def with_labels_of(X: Any, y: Any) -> Any:
+    """Outcomes, with the labels of the rows of a frame X where they have none of their own."""
+    index = labels_of_rows(X)
+    if y is None or index is None or labels_of_rows(y) is not None:
+        return y
+    import pandas as pd
+
+    values = np.asarray(y)
+    kind = pd.Series if values.ndim == 1 else pd.DataFrame
+    return y if values.dtype.names else kind(values, index=index)
 
 
 def numbers_of(X: Any) -> Any:

@@ -27,8 +27,8 @@ def arguments_of(results: Any, frame: Any) -> dict[str, Any] | None:
     """
     if hasattr(results, "_model") and hasattr(results, "duration_col"):
         return _of_lifelines(results, frame)
-    model: Any = getattr(results, "model", None)
-    if not hasattr(model, "exog") or not hasattr(model, "endog"):
+    model: Any = getattr(results, "model", results)
+    if not all(hasattr(model, name) for name in ("exog", "endog", "fit")):
         return None
     kind = next(
         (c.__name__ for c in type(model).__mro__ if c.__name__ in _FAMILIES), None
@@ -55,12 +55,26 @@ def arguments_of(results: Any, frame: Any) -> dict[str, Any] | None:
     if kind == "GLM":
         found |= _of_glm(model, y)
     elif family == "binomial":
-        found["y"] = y > 0
+        found["y"] = _successes(y, np.ones(len(y)))
     elif family == "cox":
         found["y"] = np.column_stack([y, model.status])
     elif family in ("multinomial", "ordinal"):
         found["y"] = _named(model, y.astype(int), family)
-    return found
+    return {**found, "y": _labelled(found["y"], model)}
+
+
+def _labelled(y: Any, model: Any) -> Any:
+    """Outcomes with their name and the labels of their rows, as pandas has them."""
+    from pandas import DataFrame, Series
+
+    name = model.endog_names
+    index = model.data.row_labels
+    if index is not None and len(index) != len(y):  # groups are left out
+        index = None
+    if np.ndim(y) == 1:
+        return Series(y, index=index, name=name)
+    names = [name, "other"] if isinstance(name, str) else name
+    return DataFrame(y, index=index, columns=names)
 
 
 def _named(model: Any, codes: Any, family: str) -> Any:
@@ -86,16 +100,21 @@ def _of_glm(model: Any, y: Any) -> dict[str, Any]:
     weights = {"sample_weight": weight} if weight.shape == y.shape else {}
     if name == "Binomial":
         trials = np.broadcast_to(np.asarray(model.n_trials, dtype=float), y.shape)
-        won = np.rint(y * trials) if np.all(trials > 0) else y * trials
-        return {
-            "y": np.column_stack([won, trials - won]),
-            "family": "binomial",
-            **weights,
-        }
+        return {"y": _successes(y, trials), "family": "binomial", **weights}
     family = _FAMILIES.get(name)  # models of counts have the names of their families
     if family is None or type(model.family.link).__name__ != "Log":
         raise ValueError(f"a GLM of the family {name} with this link is not known")
     return {"family": family, **weights}
+
+
+def _successes(y: Any, trials: Any) -> Any:
+    """Labels 0 and 1, if both occur and there is one trial each; else a table of counts."""
+    won = y * trials
+    whole = np.rint(won)
+    won = np.where(np.abs(won - whole) <= 1e-9 * trials, whole, won)
+    if np.all(trials == 1) and set(won.tolist()) == {0.0, 1.0}:
+        return won.astype(int)
+    return np.column_stack([won, trials - won])
 
 
 def _of_lifelines(fitter: Any, frame: Any) -> dict[str, Any]:
@@ -106,10 +125,9 @@ def _of_lifelines(fitter: Any, frame: Any) -> dict[str, Any]:
     X = fitter.regressors.transform_df(frame)["beta_"]
     event = frame.get(fitter.event_col, np.ones(len(frame)))
     return {
-        "X": X.to_numpy(dtype=np.float64),
+        "X": X.astype(np.float64),
         "y": np.column_stack([frame[fitter.duration_col], event]),
         "family": "cox",
-        "feature_names": list(X.columns),
         "strata": frame.get(fitter.strata),
         "entry": frame.get(fitter.entry_col),
         "sample_weight": frame.get(fitter.weights_col),

@@ -210,7 +210,7 @@ def _holds_in_floats(design: Design, found: Split, at: Array, q: Array) -> bool:
     every = found.separated.all()
     unit = design.reach
     rows = found.at[:: len(found.at) // (4 * k + 1) + 1] if every else at
-    if not k <= len(rows) <= WRITTEN / design.shape[1] or (
+    if not k <= len(rows) <= WRITTEN / max(design.shape[1], 1) or (
         found.separated.any() and not every
     ):
         return False

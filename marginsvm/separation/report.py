@@ -104,14 +104,14 @@ class Separability:
     tail : ndarray or None
         What rounding has taken from the direction, in the units of X as printed.
     given : mapping
-        All arguments but X, for the remainder.
+        All arguments but X, for the remainder; y has the row labels of X, if X is a frame.
 
     Examples
     --------
     >>> from marginsvm import check_separability
     >>> check_separability([[0.0], [1.0]], [0, 1])
     Complete separation: 2 of 2 examples are predicted perfectly (0, 1).
-    The maximum-likelihood estimate does not exist. Infinite: (intercept), x0.
+    The maximum-likelihood estimate does not exist. Infinite, for y = 1: (intercept), x0.
     ...
       (intercept)  -inf
       x0           +inf
@@ -262,7 +262,9 @@ class Separability:
                 "separation is not the reason: scale the features, or raise max_iter.",
             ]
         else:
-            perfect = np.flatnonzero(self.separated).tolist()
+            firth = self._family.firth
+            modelled = self._modelled()
+            perfect = self._examples()[self.separated].tolist()
             partly = int(self.separated_rows.any(axis=1).sum()) - len(perfect)
             rest = f", and some outcomes are ruled out for {partly} others" * (
                 partly > 0
@@ -273,8 +275,9 @@ class Separability:
                 f"{len(self.separated)} {noun} {self._family.perfect}"
                 f"{f' ({_listed(perfect)})' * bool(perfect)}{rest}. {self.reason}",
                 f"The maximum-likelihood estimate does not exist{doubt}. "
-                f"Infinite: {named or 'some contrasts'}.",
-                f"Report these as infinite, or penalise the fit (Firth: {self._family.firth})."
+                f"Infinite{modelled}: {named or 'some contrasts'}.",
+                f"Report these as infinite; or penalise the fit (Firth: {firth}); or drop a "
+                "feature that is a mistake, such as a copy of the outcome."
                 f"{limit * (self.kind == families.QUASI)} Standard errors and Wald intervals of a "
                 "fit without a penalty mean nothing: give likelihood ratio tests and profile "
                 "likelihood intervals.",
@@ -291,6 +294,15 @@ class Separability:
             )
         offset = "The offset changes nothing of this."
         return [*texts, *[offset] * (self.given.get("offset") is not None)]
+
+    def _examples(self) -> Array:
+        """The labels of the examples in a frame, or their positions."""
+        labels = families.labels_of_rows(self.given["y"])
+        return np.arange(len(self.used)) if labels is None else np.asarray(labels)
+
+    def _modelled(self) -> str:
+        """Of which outcome the coefficients are."""
+        return self._family.modelled(self.given["y"], self.used)
 
     def _infinite(self) -> list[str]:
         """The names of infinite coefficients."""
@@ -355,14 +367,15 @@ def check_separability(
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
         The examples. Pairs: two columns with the compared items; or rankings, a list of sequences
-        from the best item on, which may end with a set of unranked items. Or a fitted model, alone:
-        of statsmodels (Logit, Probit, MNLogit, Poisson, NegativeBinomial, GLM, OrderedModel,
-        ConditionalLogit, PHReg), or CoxPHFitter of lifelines with its data frame as ``y``.
+        from the best item on, which may end with a set of unranked items. Or a model, fitted or
+        not, of statsmodels (Logit, Probit, MNLogit, Poisson, NegativeBinomial, GLM, OrderedModel,
+        ConditionalLogit, PHReg), or a fitted CoxPHFitter of lifelines with its data frame as ``y``.
     y : array-like of shape (n_samples,) or (n_samples, 2), default=None
         Class labels; or counts of successes and failures, as two columns; or counts
         (``family="poisson"`` or ``"negative_binomial"``). Cox: time and event (1 or 0), or a
         structured array of both, as in scikit-survival. Conditional: 1 for chosen alternatives, 0
-        for the others. Ordinal: sortable labels, or an ordered categorical of pandas. Pairs: 1 if
+        for the others. Ordinal: numbers, or an ordered categorical of pandas (words are put in
+        alphabetical order, with a warning). Pairs: 1 if
         the first item wins, 0 if the second does, 0.5 for a draw; None for rankings.
     family : {"binomial", "multinomial", "ordinal", "poisson", "negative_binomial", "cox", \
             "conditional", "pairs"}, default=None
@@ -440,6 +453,8 @@ def check_separability(
     validate_parameter_constraints(_CONSTRAINTS, given, "check_separability")
     kind = families.family_of(family, y)
     data = families.data_of(kind, X, given)
+    kind.warn_of(y)
+    given["y"] = families.with_labels_of(X, y)
     used = np.isin(np.arange(data.n), data.example)
     common: dict[str, Any] = {"family": kind.name, "fit_intercept": data.intercept}
     common |= {"constant": data.constant, "used": used, "given": given}
