@@ -6,9 +6,13 @@ from collections.abc import Callable
 from math import ceil, exp, log, sqrt
 from numbers import Integral, Real
 from sys import float_info
+from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, validate_params
+
+from marginsvm._typing import Array
 
 _LONGEST = -log(float_info.epsilon)  # logarithm of the factor at which growth ends
 
@@ -157,6 +161,25 @@ def momentum_at(schedule: Callable[[int], float], t: int) -> float:
             f"momentum must lie in [0, 1], but its schedule gave {value} at round {t}"
         )
     return value
+
+
+def each_of(
+    at: Callable[[Callable[[int], float], int], float], schedule: Any, rounds: range
+) -> Array:
+    """``at(schedule, t)`` of each round, where ``at`` is ``step_at`` or ``momentum_at``.
+
+    Values of schedules of this module are computed before their extremes are checked: at once, if
+    NumPy's arithmetic has the bits of Python's. A power may differ in its last digit.
+    """
+    if type(schedule) not in (PowerSchedule, NesterovSchedule) or not rounds:
+        return np.array([at(schedule, t) for t in rounds])
+    if getattr(schedule, "power", 0.0) == 0.0:
+        values = np.asarray(schedule(np.arange(rounds.start, rounds.stop)), float)
+    else:
+        values = np.fromiter(map(schedule, rounds), float, len(rounds))
+    for extreme in (values.argmin(), values.argmax()):
+        at(schedule, rounds[extreme])
+    return values
 
 
 def theory_step(n_rows: int, max_iter: int) -> float:

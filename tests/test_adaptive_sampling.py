@@ -27,7 +27,14 @@ from marginsvm.problem import responses
 from marginsvm.problem.adapter import ColumnPlan, GramAdapter
 from marginsvm.problem.column_cache import ColumnCache
 from marginsvm.problem.rows import make_rows
-from marginsvm.schedules import theory_step
+from marginsvm.schedules import (
+    NesterovSchedule,
+    PowerSchedule,
+    each_of,
+    momentum_at,
+    step_at,
+    theory_step,
+)
 
 SCHEDULES = {
     "nesterov": (lambda t: 1.0, lambda t: t / (t + 1)),
@@ -115,6 +122,39 @@ def test_many_draws_in_a_step_are_as_many_steps(k, rng, monkeypatch):
     assert found[0].t == found[1].t == 40
     for one, other in zip(table(data, found[0]), table(data, found[1]), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        PowerSchedule(scale=0.3),
+        PowerSchedule(0.5),
+        PowerSchedule(0.3, scale=2),
+        NesterovSchedule(),
+        NesterovSchedule(delay=3),
+    ],
+)
+def test_schedules_of_many_rounds_have_the_bits_of_single_ones(schedule):
+    rounds = range(7, 3000)
+    many = each_of(lambda value, t: value(t), schedule, rounds)
+    np.testing.assert_array_equal(many, [schedule(t) for t in rounds])
+
+
+def test_own_schedules_are_called_once_a_draw():
+    """Also those that inherit from one of ours, and an error names the first round."""
+
+    class Own(PowerSchedule):
+        def __call__(self, t):
+            asked.append(t)
+            return 1.0 if t < 30 else -1.0
+
+    asked = []
+    each_of(step_at, Own(), range(4, 9))
+    assert asked == [4, 5, 6, 7, 8]
+    with pytest.raises(ValueError, match=r"step must be .* -1.0 at round 30"):
+        each_of(step_at, Own(), range(20, 40))
+    with pytest.raises(ValueError, match=r"momentum must lie .* 2.0 at round 3"):
+        each_of(momentum_at, PowerSchedule(scale=2.0), range(3, 9))
 
 
 def table(data, state):

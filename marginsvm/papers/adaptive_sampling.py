@@ -34,6 +34,7 @@ from marginsvm.schedules import (
     MOMENTA,
     STEPS,
     Schedule,
+    each_of,
     momentum_at,
     resolve,
     step_at,
@@ -150,24 +151,21 @@ class AdaptiveSampling(Algorithm):
         t0 = state.t
         T = min(t0 + self.n_rounds(t0), self.max_draws)
         step, momentum = self.schedules(problem.n_rows)
-        theta = [step_at(step, t) for t in range(t0, T)]
-        beta = [momentum_at(momentum, t) for t in range(t0, T)]
+        theta = each_of(step_at, step, range(t0, T))
+        beta = each_of(momentum_at, momentum, range(t0, T))
         u = uniforms(state.seed, t0, T, 1 + problem.rows.n_classes)
         w, g, offsets = state.w.copy(), state.g.copy(), copy(state.offsets)
-        drawn = Draws(problem).play(
-            w, g, offsets, t0, u, np.array(theta), np.array(beta)
-        )
-        # coefficients of each draw, and of the initial g, accumulated backwards
-        shares, in_w, in_g = np.empty((T - t0, 2)), 0.0, 1.0
-        for t in reversed(range(T - t0)):
-            in_w, in_g = beta[t] * (theta[t] + in_w), beta[t] * in_g
-            shares[t] = theta[t] + in_w, in_g
+        drawn = Draws(problem).play(w, g, offsets, t0, u, theta, beta)
+        in_w, in_g = drawn.traces[0]  # of the g given; a draw adds z to w, too
         c_w, c_g = state.c_w + in_w * state.c_g, in_g * state.c_g
+        share_of_w = theta + drawn.traces[:-1, 0]
+        share_of_g = drawn.traces[:-1, 1]
         for a in range(drawn.rows.shape[1]):
             some = drawn.sizes > a
             i, _, r = drawn.rows[some, a].T
-            for c, share in ((c_w, shares[some, 0]), (c_g, shares[some, 1])):
-                np.add.at(c, (r, i), share / drawn.sizes[some])
+            at = r * problem.rows.n_examples + i
+            for c, share in ((c_w, share_of_w), (c_g, share_of_g)):
+                np.add.at(c.reshape(-1), at, share[some] / drawn.sizes[some])
         return State(T, state.seed, w, g, c_w, c_g, offsets)
 
     def candidates(
@@ -298,7 +296,7 @@ class Draws:
         problem, cache, T = self.problem, self.cache, len(u)
         rows = problem.rows
         sizes, drawn = np.zeros(T, np.int64), np.zeros((T, self.k, 3), np.int64)
-        rounds = draws.Rounds(theta, beta, u, sizes, drawn)
+        rounds = draws.Rounds(theta, beta, u, sizes, drawn, np.empty((T + 1, 2)))
         weights = np.empty(0) if rows.weights is None else rows.weights[self.order]
         game = draws.Game(
             starts=self.starts,

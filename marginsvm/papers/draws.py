@@ -127,6 +127,8 @@ class Rounds(NamedTuple):
         Number of rows that are drawn; 0: not drawn yet.
     rows : ndarray of shape (T, n_classes, 3)
         Example, class and row of scores of each.
+    traces : ndarray of shape (T + 1, 2)
+        Coefficients of g before round t in w and g after the last round, so (0, 1) at T.
     """
 
     theta: Array
@@ -134,6 +136,7 @@ class Rounds(NamedTuple):
     u: Array
     sizes: Array
     rows: Array
+    traces: Array
 
 
 @_part
@@ -403,6 +406,17 @@ def _advance(game, w, g, factor, one, last, other, theta, beta):
         g[m] = new
 
 
+@_part
+def trace(rounds):
+    """Fill ``traces``, backwards."""
+    theta, beta, traces, T = rounds.theta, rounds.beta, rounds.traces, len(rounds.u)
+    traces[T, 0] = 0.0
+    traces[T, 1] = 1.0
+    for t in range(T - 1, -1, -1):
+        traces[t, 0] = beta[t] * (theta[t] + traces[t + 1, 0])
+        traces[t, 1] = beta[t] * traces[t + 1, 1]
+
+
 @compiled(fastmath=REORDER, **OPTIONS)
 def play(game, w, g, offsets, q, rounds, t):
     """Rounds t, t + 1, ... in place, until one that lacks a column; the number of this one."""
@@ -415,4 +429,5 @@ def play(game, w, g, offsets, q, rounds, t):
                     return t
         move(game, w, g, rounds, t)  # g_t, w_{t+1}
         t += 1
+    trace(rounds)
     return t

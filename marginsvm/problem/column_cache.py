@@ -110,7 +110,7 @@ class ColumnCache:
             most = min(most, len(self.columns) - len(wanted))
         if likely is not None and most > 0:
             guesses = likely(most)
-            guesses = guesses[~np.isin(guesses, missing)]
+            guesses = guesses[(guesses[:, None] != missing).all(axis=1)]
         chosen = np.concatenate([missing, guesses])
         for i in range(0, len(chosen), self.batch):
             some = chosen[i : i + self.batch]
