@@ -231,7 +231,7 @@ class CostCurveDisplay:
         TypeError
             If the estimator has no scores along C.
         """
-        estimator, _ = unwrapped(estimator, "scores_")
+        estimator, _ = unwrapped(estimator, "scores_", of="MaxMarginClassifierCV")
         name = type(estimator).__name__ if name is None else name
         Cs, scores = estimator.Cs_, estimator.scores_
         if Cs.ndim > 1:  # several gammas

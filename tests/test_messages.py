@@ -41,11 +41,14 @@ from sklearn.svm import LinearSVC
 
 from marginsvm import (
     AdaptiveSamplingKernelClassifier,
+    CostCurveDisplay,
     DualLpPerceptron,
     MaxMarginClassifier,
+    MaxMarginClassifierCV,
     MomentumMarginClassifier,
     SmoothedKernelPerceptron,
     check_certificate,
+    check_separability,
 )
 from marginsvm._rounding import at_least, at_most
 from marginsvm.solvers.solve import solve
@@ -603,3 +606,56 @@ def test_more_than_two_classes_have_such_a_model(kernel, rng):
     clf = fit(MaxMarginClassifier(kernel=kernel, gamma=0.1), X, y)
     assert clf.separable_ is False
     assert clf.score(X, y) > 0.85
+
+
+def refuse_missing_labels(X, y):
+    MaxMarginClassifier().fit(X, [None, *"ab" * len(X)][: len(X)])
+
+
+def refuse_no_costs(X, y):
+    MaxMarginClassifierCV(Cs=[]).fit(X, y)
+
+
+def refuse_no_gammas(X, y):
+    MaxMarginClassifierCV(kernel="rbf", gammas=[]).fit(X, y)
+
+
+def refuse_fits_without_scores(X, y):
+    CostCurveDisplay.from_estimator(MaxMarginClassifier().fit(X, y))
+
+
+def refuse_one_word_as_names(X, y):
+    check_separability(X, y, feature_names="ab")
+
+
+REFUSED = {  # what cannot be done, and what is expected or helps
+    refuse_missing_labels: "y has NoneType and str; leave out examples without a label",
+    refuse_no_costs: "Cs must be an integer or a list of finite positive numbers",
+    refuse_no_gammas: "gammas must be a list of finite positive numbers",
+    refuse_fits_without_scores: "no scores_: pass a fitted MaxMarginClassifierCV",
+    refuse_one_word_as_names: "feature_names must be a list of names, but is 'ab'",
+}
+
+
+@pytest.mark.parametrize("refuse", REFUSED, ids=lambda refuse: refuse.__name__)
+def test_what_is_refused_is_named_with_what_is_expected(refuse, rng):
+    with pytest.raises((ValueError, TypeError), match=re.escape(REFUSED[refuse])):
+        refuse(*separable(rng, d=2))
+
+
+def test_allowed_values_are_listed_in_one_order():
+    with pytest.raises(ValueError, match="'cosine', 'laplacian', 'linear', 'poly'"):
+        MaxMarginClassifier(kernel="other").fit([[0.0], [1.0]], [0, 1])
+    with pytest.raises(ValueError, match="'normalized', 'plain', 'theory'"):
+        MomentumMarginClassifier(gradient="other").fit([[0.0], [1.0]], [0, 1])
+
+
+@pytest.mark.parametrize("C", [1.0, np.inf])
+def test_a_check_on_other_data_says_that_these_may_be_others(C):
+    X, y = load_iris(return_X_y=True)
+    X, y = X[:100], y[:100]
+    clf = MaxMarginClassifier(C=C).fit(X, y)
+    others = StandardScaler().fit_transform(X)
+    assert "may not be those of the fit" in check_certificate(clf, others, y).reason
+    clf.certificate_ = replace(clf.certificate_, lower=2.0 * clf.margin_)
+    assert "those of the fit" not in check_certificate(clf, X, y).reason

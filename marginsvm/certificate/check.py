@@ -191,6 +191,7 @@ class _Check:
         self.estimator = found.estimator
         self.claim = found.estimator.certificate_
         self.reasons: list[str] = []
+        self.refused = 0
         self.excess = -inf
         self.violation = 0.0
         self.table = found.table(self.claim.weights)
@@ -230,6 +231,7 @@ class _Check:
         self.excess = max(self.excess, found)
         if not found <= self.rtol:
             self.reasons.append(text)
+            self.refused += 1
 
     def is_void(self, claimed: Any) -> bool:
         """Whether this is the upper bound of a fit that ended before any was proved."""
@@ -242,6 +244,10 @@ class _Check:
                 f"the bounds are on the {self.reading}, not on the other one"
             )
         lower, upper = self.bounds()
+        if self.refused > 1:
+            self.reasons.append(
+                "X and y may not be those of the fit, as the last step of a pipeline had them"
+            )
         self.reasons += self.existence()
         signs = self.found.signs
         w = self.found.w

@@ -21,7 +21,9 @@ def layers(estimator: Any) -> Iterator[Any]:
             return
 
 
-def unwrapped(estimator: Any, attribute: str, X: Any = None) -> tuple[Any, Any]:
+def unwrapped(
+    estimator: Any, attribute: str, X: Any = None, *, of: str = "estimator of marginsvm"
+) -> tuple[Any, Any]:
     """The fitted estimator inside pipelines and searches, and X as transformed for it.
 
     Parameters
@@ -33,6 +35,8 @@ def unwrapped(estimator: Any, attribute: str, X: Any = None) -> tuple[Any, Any]:
         Fitted attribute that it must have.
     X : array-like, default=None
         Input of the outermost estimator; None: only the estimator is needed.
+    of : str
+        Which estimators have it.
 
     Returns
     -------
@@ -53,11 +57,13 @@ def unwrapped(estimator: Any, attribute: str, X: Any = None) -> tuple[Any, Any]:
             X = layer[:-1].transform(X)
     check_is_fitted(layer)
     if found is None:
-        raise TypeError(f"{type(layer).__name__} has no {attribute}: {_advice(layer)}")
+        raise TypeError(
+            f"{type(layer).__name__} has no {attribute}: {_advice(layer, of)}"
+        )
     return found
 
 
-def _advice(estimator: Any) -> str:
+def _advice(estimator: Any, of: str) -> str:
     """Advice on what to pass instead of an unsupported estimator."""
     if hasattr(estimator, "estimators_"):
         return (
@@ -65,6 +71,6 @@ def _advice(estimator: Any) -> str:
             "with its data"
         )
     return (
-        "pass a fitted estimator of marginsvm, a pipeline that ends in one, or a search over these "
+        f"pass a fitted {of}, a pipeline that ends in one, or a search over these "
         "with refit=True"
     )

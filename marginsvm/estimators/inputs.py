@@ -245,10 +245,24 @@ def validated(
     else:
         found = validate_data(copy, X, y, **how)
         X, y = (found, None) if y is None else found
+        if y is not None and y.dtype.kind == "O":
+            _refuse_mixed(y)
     names = ("n_features_in_", "feature_names_in_")
     features = {name: getattr(copy, name) for name in names if hasattr(copy, name)}
     signs = _check_monotonic_cst(copy, spec.monotonic_cst)
     return X, y, features, signs if signs.any() else None
+
+
+def _refuse_mixed(y: Array) -> None:
+    """Refuse labels that cannot be sorted, such as None among words."""
+    try:
+        np.unique(y)
+    except TypeError as error:
+        kinds = " and ".join(sorted({type(label).__name__ for label in y}))
+        raise ValueError(
+            f"labels must be all words or all numbers, but y has {kinds}; leave out examples "
+            "without a label"
+        ) from error
 
 
 def class_weighted(class_weight: Any, y: Array, weight: Array | None) -> Array | None:

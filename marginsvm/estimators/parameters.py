@@ -52,6 +52,9 @@ def parameter(*constraints: Any, default: Any) -> Any:
     dataclasses.Field
         To be assigned to the annotated name of the parameter in the body of a class.
     """
+    for constraint in constraints:
+        if isinstance(constraint, StrOptions):  # messages list them in one order
+            constraint.options = dict.fromkeys(sorted(constraint.options)).keys()
     return field(default=default, metadata={"constraints": list(constraints)})
 
 
@@ -237,7 +240,8 @@ class ClassParameters:
     Parameters
     ----------
     class_weight : dict or "balanced"
-        Factor of ``sample_weight`` by label (dimensionless), as in SVC; 0 excludes a class.
+        Factor of ``sample_weight`` by label (dimensionless), as in SVC; 0 excludes a class. Others
+        do not move a hard margin.
     fit_intercept : bool
         Whether to fit an intercept (not penalised).
 
@@ -300,7 +304,8 @@ class NamedKernelParameters:
         A name of ``sklearn.metrics.pairwise.pairwise_kernels``, ``"precomputed"``, or
         ``kernel(X, Y) -> matrix``, also of objects.
     gamma : {"scale", "auto"} or float
-        Kernel coefficient, as in SVC ("rbf": units of X^-2).
+        Kernel coefficient, as in SVC ("rbf": units of X^-2); unused if ``kernel="linear"``, like
+        degree and coef0.
     degree : float
         Degree of "poly" (dimensionless).
     coef0 : float

@@ -64,10 +64,13 @@ def costs_in_order(
 
 def _positive(given: Any, error: str) -> Array:
     """Positive numbers, in ascending order."""
-    given = check_array(
-        given, ensure_2d=False, dtype=np.float64, ensure_all_finite=False
-    )
-    if given.ndim != 1 or not (np.isfinite(given).all() and (given > 0.0).all()):
+    how: Any = {"ensure_all_finite": False, "ensure_min_samples": 0}
+    given = check_array(given, ensure_2d=False, dtype=np.float64, **how)
+    if (
+        given.ndim != 1
+        or not given.size
+        or not (np.isfinite(given).all() and (given > 0.0).all())
+    ):
         raise ValueError(error)
     return np.unique(given)
 

@@ -890,6 +890,8 @@ def data_of(family: Family, X: Any, given: Mapping[str, Any]) -> Data:
     if "offset" in more:
         offset = check_array(more.pop("offset"), ensure_2d=False, input_name="offset")
         check_consistent_length(offset, X if y is None else y)
+    if isinstance(names, str):
+        raise ValueError(f"feature_names must be a list of names, but is {names!r}")
     if names is None and hasattr(X, "design_info"):  # a matrix of patsy
         names = X.design_info.column_names
     names = _get_feature_names(X) if names is None else names
