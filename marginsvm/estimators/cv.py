@@ -41,7 +41,8 @@ from marginsvm.estimators.parameters import (
     with_parameters,
 )
 from marginsvm.estimators.path import costs_in_order, gammas_in_order
-from marginsvm.estimators.results import Fitted, PredictorMixin, publish
+from marginsvm.estimators.predictions import PredictorMixin
+from marginsvm.estimators.results import Fitted, publish
 from marginsvm.estimators.training_data import training_data
 from marginsvm.fit import begin
 from marginsvm.problem.kernel_functions import kernel_with

@@ -23,6 +23,7 @@ from marginsvm._threads import interrupts_wait, single_threaded_blas
 from marginsvm._warnings import warn
 from marginsvm.certificate.certificate import StatesMargin, relative_gap
 from marginsvm.certificate.certified import Certified
+from marginsvm.estimators.advice import advice
 from marginsvm.estimators.fit_blocks import FitsBlocks, blocks_of_map, source_data
 from marginsvm.estimators.inputs import HOST, rows_in_part
 from marginsvm.estimators.parameters import (
@@ -32,7 +33,8 @@ from marginsvm.estimators.parameters import (
     ShareParameters,
     constraints_of,
 )
-from marginsvm.estimators.results import Fitted, PredictorMixin, publish
+from marginsvm.estimators.predictions import PredictorMixin
+from marginsvm.estimators.results import Fitted, publish
 from marginsvm.estimators.training_data import TrainingData, training_data
 from marginsvm.fit import (
     NEGLIGIBLE,
@@ -48,7 +50,6 @@ from marginsvm.fit import (
     unproved,
 )
 from marginsvm.problem.adapter import KernelMatrixAdapter
-from marginsvm.problem.spec import ProblemSpec
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -76,10 +77,6 @@ except ModuleNotFoundError:
         return method
 
 
-# If the gap before rounding is at most this part of the published gap, rounding dominates; and the
-# relative gap above which bounds are not worth accepting.
-ROUNDING_SHARE, WORTHLESS = 0.5, 0.5
-SIMILAR = 10.0  # largest ratio of the spreads of two features in similar units
 PLAIN = {bool, int, float, str, type(None)}  # types of parameters that are checked once
 UNFINISHED = ("max_iter", "no_margin", "infeasible", "stalled")
 
@@ -103,9 +100,7 @@ class DualState(CallbackSupportMixin):
         """When a fit ends."""
 
     @abstractmethod
-    def _advice(
-        self, algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress
-    ) -> str:
+    def _advice(self, problem: KernelMatrixAdapter, progress: Progress) -> str:
         """Advice for a fit that did not reach its goal, in sentences."""
 
     def _own_results(self, fitted: Any) -> dict[str, Any]:
@@ -190,8 +185,8 @@ class DualState(CallbackSupportMixin):
                 context.call_on_fit_task_end(estimator=self, X=X, y=y)
             if warns and self.status_ in UNFINISHED:
                 ended = self.certificate_.outcome(self.max_iter, self.tol)
-                advice = self._advice(algorithm, problem, outcome.progress)
-                text = f"{type(self).__name__} {ended} {advice}".strip()
+                way_on = self._advice(problem, outcome.progress)
+                text = f"{type(self).__name__} {ended} {way_on}".strip()
                 warn(text, ConvergenceWarning)
         return self
 
@@ -388,76 +383,5 @@ class DualStateMixin(
                 )
         return super().set_params(**params)
 
-    def _advice(
-        self, algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress
-    ) -> str:
-        if flaw := problem.flaw():
-            return flaw
-        spec, has_C, nu = (
-            ProblemSpec.of(self),
-            "C" in self._get_param_names(),
-            problem.nu,
-        )
-        kernel, stalled = spec.kernel != "linear", self.status_ == "stalled"
-        softer = "a larger nu gives a larger mean of margins"
-        if nu is None:
-            softer = "" if has_C else "MaxMarginClassifier with "
-            softer += "C < inf gives a soft margin (MaxMarginClassifierCV chooses C)"
-        if self.status_ == "no_margin":
-            if nu is not None:
-                return f"{softer.capitalize()}."
-            bounds = progress.certified
-            model = (
-                f"The model is {bounds.words}. "
-                if bounds is not None and bounds.words
-                else ""
-            )
-            if self.separable_ is False:
-                return f"{model}{softer}."
-            text = "Whether a smaller margin separates the classes is not known"
-            if not kernel:
-                text += ": check_separability may decide it, and features in similar units help"
-            return f"{text}. {model}{softer}."
-        # rounding dominates where the bounds before rounding are within the tolerance, or far
-        # closer than the published ones
-        last = progress.history[-1]
-        of_rounds = relative_gap(last.lower, last.upper)
-        hidden = of_rounds <= max(self.tol, ROUNDING_SHARE * self.gap_)
-        if not (hidden or stalled):
-            if nu is not None:
-                return "Increase max_iter, or choose a larger nu, for fewer iterations."
-            if spec.is_soft:
-                return "Increase max_iter, or choose a smaller C, for fewer iterations."
-            overlap = self.margin_ <= 0 and has_C
-            return (
-                "Increase max_iter"
-                + ", or set C < inf if the classes overlap" * overlap
-                + "."
-            )
-        single = problem.precision == np.float32
-        wider = f"Pass {'the kernel matrix' if spec.kernel == 'precomputed' else 'X'} as float64."
-        in_vain = "More iterations do not help: rounding in float"
-        if hidden and single and (kernel or not stalled):
-            return f"{in_vain}32 hides the rest. {wider}"
-        if single and kernel:
-            return f"No method came nearer; kernel values in float32 have seven digits. {wider}"
-        text, ways = (
-            f"{in_vain}64 hides the rest" if hidden else "No method came nearer",
-            [],
-        )
-        if self.margin_ > 0.0 and self.gap_ < WORTHLESS:
-            ways.append("a tol above gap_ accepts these bounds")
-        if spec.is_soft:
-            may = "leaves less to hide" if hidden else "may be solved to the end"
-            ways.append(f"a smaller C {may}")
-        elif self.margin_ <= 0:
-            ways.append(softer)
-        design = problem.design
-        spread = (
-            None if design is None or design.X.factor is not None else design.spread
-        )
-        spread = np.empty(0) if spread is None else spread[spread > 0.0]
-        if len(spread) and spread.max() > SIMILAR * spread.min():
-            may = "show more" if hidden else "may help"
-            ways.append(f"features in similar units (StandardScaler) {may}")
-        return f"{text}{'; ' * bool(ways)}{' and '.join(ways)}."
+    def _advice(self, problem: KernelMatrixAdapter, progress: Progress) -> str:
+        return advice(self, problem, progress)

@@ -19,10 +19,11 @@ from marginsvm.estimators.parameters import (
     WarmParameters,
     with_parameters,
 )
-from marginsvm.estimators.results import FittedOneClass, ScoresMixin
+from marginsvm.estimators.predictions import ScoresMixin
+from marginsvm.estimators.results import FittedOneClass
 from marginsvm.estimators.to_sklearn import outlier_detector
 from marginsvm.estimators.training_data import training_data
-from marginsvm.fit import Algorithm, Progress
+from marginsvm.fit import Progress
 from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.solvers.solve import FEWEST
@@ -176,9 +177,7 @@ class MaxMarginOutlierDetector(
     def _algorithm(self) -> OneClass:
         return OneClass(self.tol)
 
-    def _advice(
-        self, algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress
-    ) -> str:
+    def _advice(self, problem: KernelMatrixAdapter, progress: Progress) -> str:
         if self.status_ == "no_margin":
             return "With kernel='rbf', there is a margin."
         return (

@@ -23,10 +23,11 @@ from marginsvm.estimators.parameters import (
     parameter,
     with_parameters,
 )
-from marginsvm.estimators.results import FittedIntervals, ScoresMixin
+from marginsvm.estimators.predictions import ScoresMixin
+from marginsvm.estimators.results import FittedIntervals
 from marginsvm.estimators.to_sklearn import regressor
 from marginsvm.estimators.training_data import training_data
-from marginsvm.fit import Algorithm, Progress
+from marginsvm.fit import Progress
 from marginsvm.problem.adapter import KernelMatrixAdapter
 
 
@@ -186,9 +187,7 @@ class MaxMarginRegressor(
         """
         return self._fit(training_data(self, X, y, sample_weight), X, y)
 
-    def _advice(
-        self, algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress
-    ) -> str:
+    def _advice(self, problem: KernelMatrixAdapter, progress: Progress) -> str:
         if np.isinf(self.C):
             return "C < inf gives a soft tube."
         return (

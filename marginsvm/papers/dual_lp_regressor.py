@@ -24,7 +24,7 @@ from marginsvm.estimators.parameters import (
 )
 from marginsvm.estimators.regressor import RegressorState
 from marginsvm.estimators.training_data import training_data
-from marginsvm.fit import Algorithm, Candidate, Progress, Stopping
+from marginsvm.fit import Candidate, Progress, Stopping
 from marginsvm.papers.dual_lp import DualLp, DualLpState
 from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.problem.quadratic_program import QuadraticProgram, gap_of_norms
@@ -348,9 +348,7 @@ class DualLpRegressor(
     def _stopping(self) -> Stopping:
         return Stopping(tol=self.tol, max_iter=self.max_iter)
 
-    def _advice(
-        self, algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress
-    ) -> str:
+    def _advice(self, problem: KernelMatrixAdapter, progress: Progress) -> str:
         return (
             "Increase max_iter."
             if self.feasible_ is None
