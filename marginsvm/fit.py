@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import partial
 from math import inf, isfinite
 from typing import Any, NamedTuple
@@ -130,14 +130,15 @@ class Line(NamedTuple):
     violation: float = 0.0
 
 
-@dataclass
-class Progress:
-    """The progress of a fit, updated each time bounds have been computed.
+class Progress(NamedTuple):
+    """The progress of a fit after some iterations.
 
     Attributes
     ----------
     state : object
         The state of the algorithm, never modified in place.
+    history : list of Line
+        The list is that of the whole fit: lines after ``n_iter`` are of later progress.
     C, radius, loss, nu, signs, weights, intervals
         Parameters of the problem and its rows, by which a warm start recognises it.
     n_iter : int
@@ -163,10 +164,10 @@ class Progress:
         fit starts from it, and looks at the same iterations as a longer fit.
     settled : bool
         Whether the last step returned the same state: the algorithm has reached a fixed point.
-    history : list of Line
     """
 
     state: Any
+    history: list[Line]
     C: float = inf
     radius: float = 1.0
     loss: str = "squared_hinge"
@@ -188,7 +189,6 @@ class Progress:
     certified: Certified | None = None
     begun: Progress | None = None
     settled: bool = False
-    history: list[Line] = field(default_factory=list)
 
     @property
     def line(self) -> Line:
@@ -197,8 +197,9 @@ class Progress:
         return Line(*counts, self.lower, self.upper, self.violation)
 
     def copy(self) -> Progress:
-        """A copy that later iterations do not change."""
-        return replace(self, history=[*self.history])
+        """The same progress, as the first of another fit."""
+        lines = [line for line in self.history if line.n_iter <= self.n_iter]
+        return self._replace(history=lines)
 
     def is_of(self, problem: KernelMatrixAdapter) -> bool:
         """Whether the problem has this C, loss, nu, signs and sample weights."""
@@ -292,12 +293,9 @@ class Algorithm(ABC):
         state: Any,
         before: Progress,
         n_iter: int,
-    ) -> dict[str, Any]:
-        """Updates of the progress by the state after ``n_iter`` iterations: better bounds, and
-        their candidates.
-        """
-        found: dict[str, Any] = {}
-        lower, upper = before.lower, before.upper
+    ) -> Progress:
+        """The progress before, with better bounds by the state after ``n_iter`` iterations."""
+        found = before
         for candidate in self.candidates(problem, state):
             norm = problem.norm(candidate.vector)
             if not isfinite(norm):
@@ -311,14 +309,12 @@ class Algorithm(ABC):
                     f"choose a smaller step size, if it has one, or scale X{also}"
                 )
             if candidate.fallback:
-                found["fallback"] = candidate
+                found = found._replace(fallback=candidate)
             low = candidate.min_margin
-            if low is not None and norm > 0.0 and low / norm > lower:
-                lower = low / norm
-                found["lower"], found["best"] = lower, candidate
-            if candidate.mass > 0.0 and norm / candidate.mass < upper:
-                upper = norm / candidate.mass
-                found["upper"], found["proof"] = upper, candidate
+            if low is not None and norm > 0.0 and low / norm > found.lower:
+                found = found._replace(lower=low / norm, best=candidate)
+            if candidate.mass > 0.0 and norm / candidate.mass < found.upper:
+                found = found._replace(upper=norm / candidate.mass, proof=candidate)
         return found
 
     def certified(
@@ -384,10 +380,9 @@ GAP_ROUNDING = 1e-15
 # Upper bound (in radii) at which the search for a separator stops: for a smaller margin a
 # perceptron may need 1e12 mistakes.
 NEGLIGIBLE = 1e-6
+# Least number of iterations between verifications without a reason to stop.
+UNPROMISED = 10
 OnRound = Callable[[Progress], bool]
-_UNPROMISED = (
-    10  # least number of iterations between verifications without a reason to stop
-)
 
 
 @dataclass(frozen=True)
@@ -525,7 +520,7 @@ def play(
         The stopping rule.
     on_round : callable, default=None
         Called with the progress each time bounds have been computed, see ``Stopping.next_look``;
-        it stops the fit by returning True. Later iterations modify the progress.
+        it stops the fit by returning True.
     resume : Progress, default=None
         Progress of an earlier fit of the same algorithm to the same problem, to be continued; None:
         start from scratch.
@@ -563,14 +558,16 @@ def play(
     ):
         # Only a caller with on_round can keep the progress before an interrupt.
         interruptible = on_round is not None
-        advance(algorithm, problem, stopping, progress, interruptible=interruptible)
-        status = check(algorithm, problem, stopping, progress)
+        progress = advance(
+            algorithm, problem, stopping, progress, interruptible=interruptible
+        )
+        progress, status = check(algorithm, problem, stopping, progress)
         stopped = on_round is not None and on_round(progress)
-    if (
-        status is None and stopping.goal != "rounds"
-    ):  # the certified bounds may reach the goal
-        progress.certified = progress.certified or certify(algorithm, problem, progress)
-        status = stopping.status_of(problem, progress, progress.certified)
+    if status is None and stopping.goal != "rounds":
+        # the certified bounds may reach the goal
+        found = progress.certified or certify(algorithm, problem, progress)
+        progress = progress._replace(certified=found)
+        status = stopping.status_of(problem, progress, found)
     without = "stopped" if stopped else "stalled" if progress.settled else "max_iter"
     return Outcome(status or without, progress)
 
@@ -595,6 +592,7 @@ def begin(
     state = algorithm.start(problem) if near is None else near
     return Progress(
         state,
+        [],
         C=problem.C,
         radius=problem.radius,
         loss=problem.loss,
@@ -614,7 +612,7 @@ def advance(
     progress: Progress,
     *,
     interruptible: bool = False,
-) -> None:
+) -> Progress:
     """Make the steps up to the next look at the bounds, and keep the best of them."""
     begun, problem.work.passes = time.perf_counter(), 0.0
     state, n, limit = progress.state, progress.n_iter, stopping.max_iter
@@ -624,23 +622,22 @@ def advance(
             let_interrupts_through()
         before, state = state, algorithm.step(problem, state)
         if state is before and n > progress.n_iter:
-            end = (
-                n  # the bounds of a fixed point may end the fit; it is no iteration yet
-            )
+            # the bounds of a fixed point may end the fit; it is no iteration yet
+            end = n
         else:
             n += algorithm.n_rounds(n)
     n_iter = min(n, limit)
-    changes = algorithm.best_bounds(problem, state, progress, n_iter)
-    changes["begun"] = progress.copy() if n < end or n > limit else None
-    changes["settled"] = state is progress.state
-    changes["state"], changes["n_iter"] = state, n_iter
-    changes["n_passes"] = progress.n_passes + problem.work.passes
-    changes["certified"] = None
-    changes["seconds"] = progress.seconds + time.perf_counter() - begun
-    vars(progress).update(
-        changes
-    )  # at once: a second Ctrl-C interrupts within an iteration
-    progress.history.append(progress.line)
+    after = algorithm.best_bounds(problem, state, progress, n_iter)._replace(
+        state=state,
+        n_iter=n_iter,
+        begun=progress if n < end or n > limit else None,
+        settled=state is progress.state,
+        n_passes=progress.n_passes + problem.work.passes,
+        certified=None,
+        seconds=progress.seconds + time.perf_counter() - begun,
+    )
+    after.history.append(after.line)
+    return after
 
 
 def looks(algorithm: Algorithm, stopping: Stopping, n_iter: int) -> int:
@@ -659,8 +656,8 @@ def check(
     problem: KernelMatrixAdapter,
     stopping: Stopping,
     progress: Progress,
-) -> str | None:
-    """Verify the bounds if they would end the fit; returns its status, or None.
+) -> tuple[Progress, str | None]:
+    """Verify the bounds if they would end the fit; returns its status, or None, too.
 
     The bounds of an iteration are unverified (and may be in float32). If they would stop the fit,
     they are verified in float64. If that fails, the next verification comes after 10 % more
@@ -668,29 +665,27 @@ def check(
     also verified every 25 % more iterations: with optimal slack the bound of a predictor is better
     than in its iteration.
     """
-    status, n, before = (
-        stopping.promised(problem, progress),
-        progress.n_iter,
-        progress.certified_at,
-    )
+    status = stopping.promised(problem, progress)
+    n, before = progress.n_iter, progress.certified_at
     wait = before if status == "no_margin" else before // 10  # a proof takes longer
     promising = status is not None and n > before + wait
     is_soft = (
         np.isfinite(problem.C) or problem.nu is not None
     ) and stopping.goal != "rounds"
-    if not (promising or (is_soft and n >= before + before // 4 + _UNPROMISED)):
-        return None
+    if not (promising or (is_soft and n >= before + before // 4 + UNPROMISED)):
+        return progress, None
     bounds = certify(algorithm, problem, progress)
     ended = stopping.status_of(problem, progress, bounds)
-    changes: dict[str, object] = {"certified_at": n, "certified": bounds}
+    lower, upper = progress.lower, progress.upper
     if status == "no_margin":  # keep the bound of this proof
-        changes["upper"] = min(progress.upper, bounds.upper)
+        upper = min(upper, bounds.upper)
     elif ended is None and status is not None and progress.error is None:
         # the unverified bounds were too optimistic: reset, so that later ones can replace them
-        changes["lower"] = min(progress.lower, bounds.lower)
-        changes["upper"] = max(progress.upper, bounds.upper)
-    vars(progress).update(changes)
-    return ended
+        lower, upper = min(lower, bounds.lower), max(upper, bounds.upper)
+    after = progress._replace(
+        certified_at=n, certified=bounds, lower=lower, upper=upper
+    )
+    return after, ended
 
 
 # The end of a fit: its best predictor and alpha are published, with certified bounds.

@@ -172,7 +172,7 @@ def test_models_say_who_wrote_them(skops, rng, monkeypatch):
     X, y = separable(rng)
     model = fit(MomentumMarginClassifier(max_iter=8), X, y)
     dumped = with_skops().io.dumps if skops else pickle.dumps
-    monkeypatch.setattr("marginsvm.estimators.results.__version__", "0.0.1")
+    monkeypatch.setattr("marginsvm.estimators.predictions.__version__", "0.0.1")
     data = dumped(model)
     monkeypatch.undo()
     match = "marginsvm.MomentumMarginClassifier from version 0.0.1 when using version"

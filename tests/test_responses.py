@@ -378,7 +378,7 @@ def test_a_fit_that_goes_on_ends_as_one_longer_fit():
     before = first.copy()
     data.work.passes += 100  # those between two fits are of neither
     second = play(SCRIPT, data, ENDLESS, resume=first).progress
-    assert vars(first) == vars(before)
+    assert first == before
     for ours, theirs in zip(second.history, whole.history, strict=True):
         assert ours[:2] + ours[3:] == theirs[:2] + theirs[3:]
     assert second.history[-1].n_passes < 100.0
@@ -522,9 +522,9 @@ def test_each_status_has_its_proof(goal, C, lower, upper, known, status):
     found = confirmed(lower, upper, **known)
     goal, _, zero = goal.partition(", ")
     stopping = Stopping(goal, tol=0.0 if zero else 0.1 + 1e-9, negligible=1e-6)
-    assert stopping.status_of(data, Progress(None), found) == status
+    assert stopping.status_of(data, Progress(None, []), found) == status
     if known.get("separates", True):
-        promised = Progress(None, lower=lower, upper=upper)
+        promised = Progress(None, [], lower=lower, upper=upper)
         assert stopping.promised(data, promised) == status
 
 
@@ -534,10 +534,10 @@ def test_a_small_bound_ends_a_fit_with_a_proof_or_at_its_end():
     found, proved = (
         confirmed(0.0, 1e-15, separates=False, refuted=r) for r in (False, True)
     )
-    going = Progress(None, n_iter=9, upper=1e-15)
+    going = Progress(None, [], n_iter=9, upper=1e-15)
     assert stopping.status_of(data, going, found) is None
     assert stopping.status_of(data, going, proved) == "no_margin"
-    for ended in (replace(going, settled=True), replace(going, n_iter=50)):
+    for ended in (going._replace(settled=True), going._replace(n_iter=50)):
         assert stopping.status_of(data, ended, found) == "no_margin"
 
 
@@ -547,6 +547,7 @@ def test_a_best_predictor_that_does_not_separate_is_not_the_model():
     best, last = predictor(-0.1), predictor(-0.3)
     progress = Progress(
         None,
+        [],
         best=Candidate(best, min_margin=0.5),
         fallback=Candidate(last, fallback=True),
         proof=Candidate(q, q.mass),
@@ -554,7 +555,7 @@ def test_a_best_predictor_that_does_not_separate_is_not_the_model():
     found = certify(SCRIPT, data, progress)
     np.testing.assert_array_equal(found.model.image, last.image)
     assert not found.separates
-    better = replace(progress, best=Candidate(predictor(0.1), min_margin=0.5))
+    better = progress._replace(best=Candidate(predictor(0.1), min_margin=0.5))
     found = certify(SCRIPT, data, better)
     np.testing.assert_allclose([found.lower, found.upper], [0.1, 0.8])
     assert found.separates
@@ -568,7 +569,7 @@ def test_an_overlap_is_claimed_with_a_proof_only(overlaps):
     data = LinearAdapter(X, make_rows(np.array([0, 1, 0]), 2, balanced=True))
     q = data.combine(np.array([0.25, 0.5, 0.25]), precise=True)
     progress = Progress(
-        None, fallback=Candidate(q, offsets=np.zeros(2)), proof=Candidate(q, 1.0)
+        None, [], fallback=Candidate(q, offsets=np.zeros(2)), proof=Candidate(q, 1.0)
     )
     found = certify(SCRIPT, data, progress)
     assert found.upper < 1e-11

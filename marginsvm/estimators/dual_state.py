@@ -8,7 +8,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from functools import cache, lru_cache, partial
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -213,7 +212,7 @@ class DualState(CallbackSupportMixin):
             with suppress(Exception):
                 found = certify(algorithm, problem, last)
         found = found or certified or unproved(algorithm, problem, last)
-        return replace(last, certified=found)
+        return last._replace(certified=found)
 
     def _resume(
         self, algorithm: Algorithm, problem: KernelMatrixAdapter, training: TrainingData
@@ -228,14 +227,12 @@ class DualState(CallbackSupportMixin):
         same = same and training.features.get("n_features_in_") == width
         if same and last.proof is None:  # after an error in a pass over blocks
             best, proof = algorithm.candidates(problem, last.state)
-            last = replace(last, best=best, proof=proof)
+            last = last._replace(best=best, proof=proof)
         known = last.proof
         same = same and known is not None and known.vector.has_shape_of(problem.zeros())
         is_same = same and last.is_of(problem)
         if is_same and last.agrees_with(problem):
-            last = last.copy()
-            last.certified = certify(algorithm, problem, last)
-            return last
+            return last._replace(certified=certify(algorithm, problem, last))
         if not same or (
             is_same and not last.agrees_with(problem, OTHER_DATA_IN_SINGLE)
         ):
@@ -260,10 +257,10 @@ class DualState(CallbackSupportMixin):
         again = status != "interrupted" or fitted.problem.in_memory
         if resumable and progress.proof is None and again:
             best, proof = fitted.algorithm.candidates(fitted.problem, progress.state)
-            progress = replace(progress, best=best, proof=proof)
-        last = (progress.begun or progress).copy() if resumable else None
-        if last is not None:
-            last.certified = None  # what was proved holds the examples
+            progress = progress._replace(best=best, proof=proof)
+        last = None
+        if resumable:  # what was proved holds the examples
+            last = (progress.begun or progress).copy()._replace(certified=None)
         return {**found, "_progress": last}
 
 

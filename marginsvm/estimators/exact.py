@@ -314,7 +314,7 @@ def bounds_of(
     problem: KernelMatrixAdapter,
     qp: QuadraticProgram,
     values: list[tuple[float, float, float]],
-) -> dict[str, float]:
+) -> tuple[float, float, float]:
     """Bounds on the margin, the inverse of a norm (in radii), and the violation of targets.
 
     They follow from the primal value, the dual value and the violation of each program.
@@ -322,13 +322,13 @@ def bounds_of(
     P, D, violation = values[0]
     if qp.game:
         lower, upper = (copysign(sqrt(2.0 * abs(v)), -v) for v in (P, D))
-        return {"lower": lower, "upper": upper}
+        return lower, upper, 0.0
     if len(values) > 1:
         scales = np.asarray(output_rows(problem.rows).scales)
         P, D, _ = np.square(scales) @ np.array(values)
         violation = float(np.max(scales * [v for _, _, v in values]))
     lower, upper = (1.0 / sqrt(2.0 * v) if v > 0.0 else inf for v in (P, D))
-    return {"lower": lower, "upper": upper, "violation": violation}
+    return lower, upper, violation
 
 
 @np.errstate(
@@ -396,21 +396,24 @@ def play_exactly(
                 )
             points[part] = Point(now.w, now.f, alpha)
             values[part] = now.P, now.D, now.violation
-            changes = {
-                **bounds_of(problem, qp, values),
-                "state": tuple(points),
-                "n_iter": n,
-                "n_passes": float(n),
-                "seconds": time.perf_counter() - begun,
-                "certified": None,
-            }
-            vars(progress).update(changes)  # at once: a second Ctrl-C interrupts within
+            lower, upper, violation = bounds_of(problem, qp, values)
+            progress = progress._replace(
+                state=tuple(points),
+                n_iter=n,
+                n_passes=float(n),
+                lower=lower,
+                upper=upper,
+                violation=violation,
+                seconds=time.perf_counter() - begun,
+                certified=None,
+            )
             if n > len(progress.history):
                 progress.history.append(progress.line)
             due = (reached or hopeless) and n >= next_proof
             if due and len(programs) == 1:
-                progress.certified = algorithm.certified(problem, progress)
-                status = stopping.status_of(problem, progress, progress.certified)
+                found = algorithm.certified(problem, progress)
+                progress = progress._replace(certified=found)
+                status = stopping.status_of(problem, progress, found)
                 next_proof = 0 if reached else n + 1 + n // 10
             elif due:
                 now.stopped = (
@@ -426,9 +429,9 @@ def play_exactly(
         if status is not None:
             return Outcome(status, progress)
     at_the_end = progress.n_iter >= stopping.max_iter
-    progress.state = tuple(points)
-    progress.settled = not at_the_end
-    progress.certified = algorithm.certified(problem, progress)
+    progress = progress._replace(state=tuple(points), settled=not at_the_end)
+    progress = progress._replace(certified=algorithm.certified(problem, progress))
+    assert progress.certified is not None
     status = stopping.status_of(problem, progress, progress.certified)
     rounds = progress.history
     if status is None:

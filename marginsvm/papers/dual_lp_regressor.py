@@ -179,7 +179,7 @@ class IntervalAscent(DualLp):
 
     def best_bounds(
         self, problem: KernelMatrixAdapter, state: Any, before: Progress, n_iter: int
-    ) -> dict[str, Any]:
+    ) -> Progress:
         """The largest bound, and the predictor of the least error."""
         fit, found = state.found.fit, state.found
         error = found.error(fit) if found.zero > 0.0 else 0.0
@@ -190,14 +190,14 @@ class IntervalAscent(DualLp):
             float(np.sqrt(2.0 * fit.primal.objective)),
             float(fit.primal.violation),
         )
-        return {
-            "lower": 1.0 / norm if norm > 0.0 else np.inf,
-            "upper": 1.0 / least if least > 0.0 else np.inf,
-            "best": Candidate(fit.vector),
-            "proof": Candidate(found.weights),
-            "violation": violation,
-            "error": error,
-        }
+        return before._replace(
+            lower=1.0 / norm if norm > 0.0 else np.inf,
+            upper=1.0 / least if least > 0.0 else np.inf,
+            best=Candidate(fit.vector),
+            proof=Candidate(found.weights),
+            violation=violation,
+            error=error,
+        )
 
     def certified(self, problem: KernelMatrixAdapter, progress: Progress) -> Certified:
         """Prove the predictor of the least error and the dual variables of the largest bound."""
