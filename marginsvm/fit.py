@@ -233,7 +233,40 @@ class Progress(NamedTuple):
         return bool(change <= error * float(np.abs(proof.vector.coef).sum()))
 
 
-class Algorithm(ABC):
+class Method(ABC):
+    """A way to solve a problem: its first state, and what is published of later ones."""
+
+    @property
+    def requires(self) -> Requirements:
+        """Requirements on the problem."""
+        return Requirements()
+
+    @abstractmethod
+    def start(self, problem: KernelMatrixAdapter) -> Any:
+        """Initial state."""
+
+    def continued(self, problem: KernelMatrixAdapter, before: Progress) -> Any:
+        """Warm start from a fit of the same examples at another C; None: cold start."""
+        return None
+
+    def recognisable(
+        self, problem: KernelMatrixAdapter, progress: Progress
+    ) -> Progress:
+        """The progress with a ``proof``, by which a warm start recognises other data."""
+        return progress
+
+    @abstractmethod
+    def certified(self, problem: KernelMatrixAdapter, progress: Progress) -> Certified:
+        """Published results of a fit, with certified bounds."""
+
+    @abstractmethod
+    def points(
+        self, problem: KernelMatrixAdapter, progress: Progress
+    ) -> list[tuple[Array, Array, Array]]:
+        """Predictor, intercepts and alpha of each program so far, without a pass."""
+
+
+class Algorithm(Method):
     """An algorithm of a paper, with its parameters: a frozen dataclass.
 
     It defines ``start`` (the initial state), ``step`` (one iteration of the paper), ``candidates``
@@ -263,19 +296,6 @@ class Algorithm(ABC):
     >>> play(Perceptron(), problem, Stopping("separation")).status
     'separated'
     """
-
-    @property
-    def requires(self) -> Requirements:
-        """Requirements of the algorithm on the problem."""
-        return Requirements()
-
-    @abstractmethod
-    def start(self, problem: KernelMatrixAdapter) -> Any:
-        """Initial state."""
-
-    def continued(self, problem: KernelMatrixAdapter, before: Progress) -> Any:
-        """Warm start from a fit of the same examples at another C; None: cold start."""
-        return None
 
     @abstractmethod
     def step(self, problem: KernelMatrixAdapter, state: Any) -> Any:
@@ -317,16 +337,21 @@ class Algorithm(ABC):
                 found = found._replace(upper=norm / candidate.mass, proof=candidate)
         return found
 
-    def certified(
-        self, problem: KernelMatrixAdapter, progress: Progress
-    ) -> Certified | None:
-        """Certified results of a fit; None: computed from its candidates."""
-        return None
+    def certified(self, problem: KernelMatrixAdapter, progress: Progress) -> Certified:
+        """Publish the best model and the best alpha so far, with certified bounds."""
+        found, (qp,) = progress.proof, problem.programs
+        assert found is not None
+        model, predictor = _best_model(self, problem, progress, qp)
+        proof = prove_overlap(
+            publication.with_weights(qp, predictor, found.vector.coef),
+            SHARE_OF_PROOFS * progress.n_passes,
+        )
+        return Certified(model, (proof,), np.ones(1))
 
     def points(
         self, problem: KernelMatrixAdapter, progress: Progress
     ) -> list[tuple[Array, Array, Array]]:
-        """Predictor, intercepts and alpha of each program so far, without a pass."""
+        """Those of the best candidates."""
         best = progress.best if progress.lower > 0.0 else None
         best = best or self.fallback(problem, progress)
         offsets = np.zeros(1) if best.offsets is None else best.offsets
@@ -576,20 +601,20 @@ def play(
     over="ignore", invalid="ignore"
 )  # best_bounds checks the norms for overflow
 def begin(
-    algorithm: Algorithm, problem: KernelMatrixAdapter, before: Progress | None = None
+    method: Method, problem: KernelMatrixAdapter, before: Progress | None = None
 ) -> Progress:
     """Progress before the first iteration.
 
     Parameters
     ----------
-    algorithm : Algorithm
+    method : Method
     problem : KernelMatrixAdapter
     before : Progress, default=None
         Progress on the same examples with another C, for a warm start; all bounds are recomputed.
     """
     rows, problem.work.passes = problem.rows, 0.0
-    near = None if before is None else algorithm.continued(problem, before)
-    state = algorithm.start(problem) if near is None else near
+    near = None if before is None else method.continued(problem, before)
+    state = method.start(problem) if near is None else near
     return Progress(
         state,
         [],
@@ -702,36 +727,18 @@ LOG_SCALES = (-5.0, 10.0)
 
 @np.errstate(over="ignore", invalid="ignore")  # vectors that overflow give no bounds
 def certify(
-    algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress
+    method: Method, problem: KernelMatrixAdapter, progress: Progress
 ) -> Certified:
-    """Publish the best model and the best alpha so far, with certified bounds.
-
-    Parameters
-    ----------
-    algorithm : Algorithm
-    problem : KernelMatrixAdapter
-    progress : Progress
-        After at least one iteration.
-    """
-    known = algorithm.certified(problem, progress)
-    if known is not None:
-        return known
-    found, (qp,) = progress.proof, problem.programs
-    assert found is not None
-    model, predictor = _best_model(algorithm, problem, progress, qp)
-    proof = prove_overlap(
-        publication.with_weights(qp, predictor, found.vector.coef),
-        SHARE_OF_PROOFS * progress.n_passes,
-    )
-    return Certified(model, (proof,), np.ones(1))
+    """Publish the results after at least one iteration, with certified bounds."""
+    return method.certified(problem, progress)
 
 
 def unproved(
-    algorithm: Algorithm, problem: KernelMatrixAdapter, progress: Progress
+    method: Method, problem: KernelMatrixAdapter, progress: Progress
 ) -> Certified:
     """The model so far by its floats, with bounds that claim nothing: no example is read."""
     programs, rows, scales = problem.programs, problem.rows, np.ones(1)
-    points: Any = algorithm.points(problem, progress)
+    points: Any = method.points(problem, progress)
     if isinstance(rows, OutputRows):
         scales = scales_of(rows, programs)
         of = of_outputs(rows, programs, points)

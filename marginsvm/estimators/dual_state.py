@@ -38,7 +38,7 @@ from marginsvm.estimators.training_data import TrainingData, training_data
 from marginsvm.fit import (
     NEGLIGIBLE,
     OTHER_DATA_IN_SINGLE,
-    Algorithm,
+    Method,
     Outcome,
     Progress,
     Stopping,
@@ -91,8 +91,8 @@ class DualState(CallbackSupportMixin):
     _looks: ClassVar[Callable[..., int]] = staticmethod(looks)
 
     @abstractmethod
-    def _algorithm(self) -> Algorithm:
-        """Algorithm with the parameters of this estimator."""
+    def _algorithm(self) -> Method:
+        """Algorithm, or other method, with the parameters of this estimator."""
 
     @abstractmethod
     def _stopping(self) -> Stopping:
@@ -197,7 +197,7 @@ class DualState(CallbackSupportMixin):
 
     @staticmethod
     def _found(
-        algorithm: Algorithm,
+        algorithm: Method,
         problem: KernelMatrixAdapter,
         last: Progress,
         certified: Certified | None,
@@ -215,7 +215,7 @@ class DualState(CallbackSupportMixin):
         return last._replace(certified=found)
 
     def _resume(
-        self, algorithm: Algorithm, problem: KernelMatrixAdapter, training: TrainingData
+        self, algorithm: Method, problem: KernelMatrixAdapter, training: TrainingData
     ) -> Progress | None:
         """Progress of the previous fit; None (a cold start): there is none, or of other rows."""
         last: Progress | None = getattr(self, "_progress", None)
@@ -226,8 +226,7 @@ class DualState(CallbackSupportMixin):
         same = same and training.n_given == self.certificate_.weights.shape[0]
         same = same and training.features.get("n_features_in_") == width
         if same and last.proof is None:  # after an error in a pass over blocks
-            best, proof = algorithm.candidates(problem, last.state)
-            last = last._replace(best=best, proof=proof)
+            last = algorithm.recognisable(problem, last)
         known = last.proof
         same = same and known is not None and known.vector.has_shape_of(problem.zeros())
         is_same = same and last.is_of(problem)
@@ -256,8 +255,7 @@ class DualState(CallbackSupportMixin):
         resumable = self.warm_start or status in ("interrupted", "stopped")
         again = status != "interrupted" or fitted.problem.in_memory
         if resumable and progress.proof is None and again:
-            best, proof = fitted.algorithm.candidates(fitted.problem, progress.state)
-            progress = progress._replace(best=best, proof=proof)
+            progress = fitted.algorithm.recognisable(fitted.problem, progress)
         last = None
         if resumable:  # what was proved holds the examples
             last = (progress.begun or progress).copy()._replace(certified=None)

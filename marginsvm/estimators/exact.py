@@ -36,8 +36,8 @@ from marginsvm.estimators.parameters import (
 )
 from marginsvm.estimators.results import Fitted
 from marginsvm.fit import (
-    Algorithm,
     Candidate,
+    Method,
     OnRound,
     Outcome,
     Progress,
@@ -113,8 +113,8 @@ def at_bounds(
 
 
 @dataclass(frozen=True)
-class Exact(Algorithm):
-    """The exact solver as an :class:`Algorithm`, for proofs of its bounds, see ``play_exactly``.
+class Exact(Method):
+    """The exact solver, and proofs of its bounds, see ``play_exactly``.
 
     Attributes
     ----------
@@ -152,26 +152,22 @@ class Exact(Algorithm):
             point._replace(alpha=point.alpha * (problem.radius / before.radius) ** 2),
         )
 
-    def step(self, problem: KernelMatrixAdapter, state: State) -> State:
-        """All iterations."""
-        return tuple(play_exactly(self, problem, Stopping(tol=self.tol)).progress.state)
-
     def tol_of(self, qp: QuadraticProgram, tol: float) -> float:
         """The solver's tolerance for a published gap of ``tol``."""
         return tol
 
-    def candidates(
-        self, problem: KernelMatrixAdapter, state: State
-    ) -> tuple[Candidate, Candidate]:
-        """Vectors by which a warm start recognises other data."""
+    def recognisable(
+        self, problem: KernelMatrixAdapter, progress: Progress
+    ) -> Progress:
+        """The progress with ``A'alpha``."""
+        state = progress.state
         parts = zip(problem.programs, state, strict=True)
         if isinstance(problem.rows, OutputRows):
             u = np.hstack([qp.rows.coefficients(point.alpha) for qp, point in parts])
         else:
             u = state[0].alpha
         vector = problem.combine(u.reshape(problem.rows.shape), precise=True)
-        found = Candidate(vector, vector.mass)
-        return found, found
+        return progress._replace(proof=Candidate(vector, vector.mass))
 
     def points(
         self, problem: KernelMatrixAdapter, progress: Progress
@@ -455,7 +451,7 @@ class ExactMixin:
     tol: float
     max_iter: int
 
-    def _algorithm(self) -> Algorithm:
+    def _algorithm(self) -> Exact:
         return Exact(self.tol)
 
     def _stopping(self) -> Stopping:

@@ -16,7 +16,7 @@ from marginsvm.certificate.certificate import Certificate, rows_in_words
 from marginsvm.certificate.certified import Certified
 from marginsvm.certificate.publication import FLOATS, Proof, dual_coefficients, restated
 from marginsvm.estimators.training_data import INLIER, TrainingData
-from marginsvm.fit import Algorithm, Progress, certify
+from marginsvm.fit import Method, Progress, certify
 from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.problem.matrix import as_matrix
 from marginsvm.problem.rows import output_rows
@@ -30,13 +30,13 @@ class Fitted:
 
     Attributes
     ----------
-    algorithm : Algorithm
+    algorithm : Method
     problem : KernelMatrixAdapter
     training : TrainingData
     progress : Progress
     """
 
-    algorithm: Algorithm
+    algorithm: Method
     problem: KernelMatrixAdapter
     training: TrainingData
     progress: Progress
