@@ -1,3 +1,3 @@
 """Version of the package; written into pickles of fitted estimators."""
 
-__version__ = "1.0.0rc1"
+__version__ = "1.0.0"

@@ -166,8 +166,8 @@ class Progress(NamedTuple):
         Whether the last step returned the same state: the algorithm has reached a fixed point.
     """
 
-    state: Any
-    history: list[Line]
+    state: Any = None
+    history: Any = ()
     C: float = inf
     radius: float = 1.0
     loss: str = "squared_hinge"
@@ -189,6 +189,9 @@ class Progress(NamedTuple):
     certified: Certified | None = None
     begun: Progress | None = None
     settled: bool = False
+
+    def __setstate__(self, state: Any) -> None:
+        """Read nothing: only 1.0.0rc1 wrote a state; its fits are begun anew."""
 
     @property
     def line(self) -> Line:

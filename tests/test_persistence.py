@@ -36,7 +36,8 @@ from marginsvm import (
 )
 from marginsvm.kernels import two_layer_relu_ntk
 
-DOCS = Path(__file__).parent.parent / "docs" / "user_guide.rst"
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs" / "user_guide.rst"
 
 # What skops must be told to trust beside the estimator; fits to be gone on with, more of ours.
 FINISHED = {
@@ -323,3 +324,18 @@ def test_pickles_of_0_2_end_in_a_sentence():
     for load in (pickle.loads, lambda data: joblib.load(io.BytesIO(data))):
         with pytest.raises(ImportError, match=r"fitted with marginsvm 0\.2.*fit again"):
             load(pickled)
+
+
+def test_pickles_of_the_release_candidate_are_read():
+    """Written by 1.0.0rc1: models predict, their certificates hold; fits are begun anew."""
+    X, y = np.array([[0.0, 1.0], [1.0, 0.0], [3.0, 2.0], [4.0, 4.0]]), [0, 0, 1, 1]
+    written = (ROOT / "tests/helpers/fits_of_1_0_0rc1.pickle").read_bytes()
+    with pytest.warns(InconsistentVersionWarning, match="from version 1.0.0rc1"):
+        exact, momentum = pickle.loads(written)
+    for model in (exact, momentum):
+        assert check_certificate(model, X, y)
+        np.testing.assert_array_equal(model.predict(X), y)
+    again = momentum.set_params(tol=1e-3).fit(X, y)
+    anew = MomentumMarginClassifier(tol=1e-3).fit(X, y)
+    assert again.n_iter_ == anew.n_iter_
+    np.testing.assert_array_equal(again.coef_, anew.coef_)

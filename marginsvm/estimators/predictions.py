@@ -120,6 +120,8 @@ class ScoresMixin(ExplainsAbsent):
     def __setstate__(self, state: dict[str, Any]) -> None:
         written_by = state.pop("_marginsvm_version", "unknown")
         if written_by != __version__:
+            # other versions continue from other states
+            state.pop("_progress", None)
             other = InconsistentVersionWarning(
                 estimator_name=f"marginsvm.{type(self).__name__}",
                 current_sklearn_version=__version__,

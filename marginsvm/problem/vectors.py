@@ -52,6 +52,13 @@ class Predictor:
     coef: Array
     start: Array | None = field(default=None, repr=False)
 
+    def __setstate__(self, state: Any) -> None:
+        """Read what 1.0.0rc1 wrote, too: a list."""
+        named = isinstance(state, dict)
+        vars(self).update(
+            state if named else zip(("image", "coef"), state, strict=True)
+        )
+
     def __add__(self: AnyPredictor, other: AnyPredictor) -> AnyPredictor:
         return _sum(self, other, self.image + other.image, self.coef + other.coef)
 
