@@ -757,7 +757,7 @@ def _best_model(
     problem: KernelMatrixAdapter,
     progress: Progress,
     qp: QuadraticProgram,
-) -> tuple[Predictor, publication.Predictor]:
+) -> tuple[Predictor, publication.PublishedPredictor]:
     """Vector and predictor of the best separator or, if there is none, of the fallback."""
     best = progress.best
     if best is not None:
@@ -780,7 +780,7 @@ def _published(
     qp: QuadraticProgram,
     vector: Predictor,
     offsets_of: Callable[[Array], Array],
-) -> publication.Predictor:
+) -> publication.PublishedPredictor:
     """The predictor with the offsets that a function finds for its margins, by one pass."""
     w = problem.w_of(vector)
     known = qp.examples.bounded_scores(w)

@@ -1,9 +1,16 @@
 """Imports go down only, between the rooms and inside them; all modules can be imported."""
 
 import ast
+import io
+import pickle
 from graphlib import CycleError, TopologicalSorter
 from importlib import import_module
 from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from helpers.estimators import ESTIMATORS, fit, make
 
 import marginsvm
 
@@ -112,3 +119,97 @@ def test_modules_can_be_imported():
             )  # our own message has that of Python for its cause
             assert isinstance(cause, ModuleNotFoundError), name
             assert cause.name.partition(".")[0] not in needed, name
+
+
+# Modules whose names stand in pickles of fitted estimators and of reports, or on a page, with the
+# names found there: they stay.
+KEPT = """
+marginsvm.audit
+marginsvm.certificate.bounded
+marginsvm.certificate.certificate
+marginsvm.certificate.check
+marginsvm.certificate.proof_files
+marginsvm.comparison
+marginsvm.estimators.cv
+marginsvm.estimators.exact
+marginsvm.estimators.outliers
+marginsvm.estimators.path
+marginsvm.estimators.regressor
+marginsvm.extend
+marginsvm.fit
+marginsvm.kernels
+marginsvm.many
+marginsvm.papers.accelerated
+marginsvm.papers.adaptive_sampling
+marginsvm.papers.dual_lp
+marginsvm.papers.dual_lp_newton
+marginsvm.papers.dual_lp_regressor
+marginsvm.papers.momentum
+marginsvm.papers.optimistic
+marginsvm.papers.perceptrons
+marginsvm.papers.smoothed
+marginsvm.problem.responses
+marginsvm.problem.rows
+marginsvm.problem.vectors
+marginsvm.schedules
+marginsvm.separation.check
+marginsvm.separation.report
+marginsvm.sources
+marginsvm.testing
+marginsvm.verify_alone
+"""
+SAME_NAME = {"check"}  # of certificates and of reports on separation: both are on pages
+# Numba's caches of an older version name ``papers.draws.Response``, and could not be read.
+SAME_CLASS = {"Response", "Design", "Data"}
+
+
+class Modules(pickle.Unpickler):
+    """Loads a pickle, and notes the modules of ours that it names."""
+
+    named: ClassVar[set[str]] = set()
+
+    def find_class(self, module, name):
+        if module.split(".")[0] == "marginsvm":
+            self.named.add(module)
+        return super().find_class(module, name)
+
+
+def results():
+    """Fits that may go on, of all kinds, and reports."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((12, 2))
+    y, t = np.arange(12) % 3, X @ np.ones(2)
+    for cls in ESTIMATORS:
+        for params in ({"C": 1.0}, {}):
+            yield fit(make(cls, max_iter=3, warm_start=True, **params), X, y)
+    for cls in (marginsvm.MaxMarginRegressor, marginsvm.DualLpRegressor):
+        yield fit(cls(C=1.0, max_iter=3, warm_start=True), X, t)
+    yield fit(marginsvm.MaxMarginOutlierDetector(nu=0.5), X)
+    cv = fit(marginsvm.MaxMarginClassifierCV(Cs=[1.0], cv=2), X, y)
+    yield cv
+    yield marginsvm.check_certificate(cv, X, y)
+    yield marginsvm.audit(cv, X, y)
+    yield marginsvm.check_separability(X, y)
+    yield marginsvm.margin_path(X, y, Cs=[1.0])
+    yield marginsvm.fit_many(marginsvm.MaxMarginClassifier(C=1.0), X[None], y > 0)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_modules_named_in_pickles_keep_their_names():
+    for result in results():
+        Modules(io.BytesIO(pickle.dumps(result))).load()
+    kept = set(KEPT.split())
+    assert kept <= set(MODULES)
+    assert Modules.named - {"marginsvm"} <= kept, "a module more is named in pickles"
+
+
+def test_no_two_modules_or_classes_share_a_name():
+    inner = [name.split(".")[-1] for name in MODULES if name not in FOLDERS]
+    assert {name for name in inner if inner.count(name) > 1} <= SAME_NAME
+    classes = [
+        node.name
+        for path in FILES.values()
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ClassDef)
+    ]
+    assert {name for name in classes if classes.count(name) > 1} <= SAME_CLASS

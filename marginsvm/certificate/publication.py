@@ -38,7 +38,7 @@ BELOW = 1.0 - 2.0**-44
 
 
 @dataclass(frozen=True)
-class Predictor:
+class PublishedPredictor:
     """A published predictor, and its certified values.
 
     Attributes
@@ -67,7 +67,7 @@ class Proof:
     Attributes
     ----------
     qp : QuadraticProgram
-    predictor : Predictor
+    predictor : PublishedPredictor
     alpha : ndarray of shape qp.shape
         Scaled to sum to 1, or to another given total.
     dual : Dual
@@ -78,7 +78,7 @@ class Proof:
     """
 
     qp: QuadraticProgram
-    predictor: Predictor
+    predictor: PublishedPredictor
     alpha: Array
     dual: Dual
     refuted: bool = False
@@ -145,7 +145,10 @@ def prove(qp: QuadraticProgram, w: Array, f: Array, alpha: Array) -> Proof:
 
 
 def with_weights(
-    qp: QuadraticProgram, predictor: Predictor, alpha: Array, total: float = 1.0
+    qp: QuadraticProgram,
+    predictor: PublishedPredictor,
+    alpha: Array,
+    total: float = 1.0,
 ) -> Proof:
     """Proof of a published predictor and of alpha, scaled to sum to ``total``."""
     alpha = published_weights(qp, alpha, total)
@@ -159,7 +162,7 @@ def published(
     width: Any = (),
     origin: Array | float = 0.0,
     known: Known = None,
-) -> Predictor:
+) -> PublishedPredictor:
     """The predictor scaled by its best factor, as published.
 
     Parameters
@@ -196,11 +199,13 @@ def restated(
     origin: Array | float = 0.0,
     known: Known = None,
     multiple: float = 1.0,
-) -> Predictor:
+) -> PublishedPredictor:
     """Predictor from its published numbers, see ``published``."""
     w, b = qp.examples.stated(coef, intercept, origin)
     f = np.concatenate([b, width])
-    return Predictor(coef, intercept, w, f, primal(qp, w, f, FLOATS, known), multiple)
+    return PublishedPredictor(
+        coef, intercept, w, f, primal(qp, w, f, FLOATS, known), multiple
+    )
 
 
 def dual_coefficients(qp: QuadraticProgram, alpha: Array, price: Array | None) -> Array:
@@ -279,7 +284,7 @@ def unproved(
     w, b = qp.examples.stated(coef, intercept, origin)
     nothing = Primal(inf, 0.0, inf, inf, -inf)
     f = np.concatenate([b, width])
-    predictor = Predictor(coef, intercept, w, f, nothing)
+    predictor = PublishedPredictor(coef, intercept, w, f, nothing)
     alpha = published_weights(qp, alpha, total)
     return Proof(qp, predictor, alpha, Dual(0.0, inf, 0.0, 1.0, inf, FLOATS))
 

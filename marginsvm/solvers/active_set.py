@@ -35,7 +35,7 @@ from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.solvers.solution import NOTHING, Solution
 from marginsvm.solvers.systems import (
     Factor,
-    Weights,
+    RowWeights,
     conjugate_gradients,
     even_weights,
     side_of,
@@ -237,7 +237,7 @@ def by_features(qp: QuadraticProgram) -> Exchange:
     ridge = qp.rows.flat(qp.ridge)
 
     def solve(passive: Array) -> tuple[Array, Array, Array]:
-        x, u = side.factor(Weights(np.where(passive, ridge, np.inf)))(target, side.g)
+        x, u = side.factor(RowWeights(np.where(passive, ridge, np.inf)))(target, side.g)
         return u, side.point(x, qp)[1], side.values(x) - target
 
     return solve

@@ -32,7 +32,13 @@ import numpy as np
 from marginsvm._typing import Array
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.solvers.solution import INWARD, Solution
-from marginsvm.solvers.systems import ByRows, Weights, WrittenOut, even_weights, side_of
+from marginsvm.solvers.systems import (
+    ByRows,
+    RowWeights,
+    WrittenOut,
+    even_weights,
+    side_of,
+)
 
 EPS = float(np.finfo(np.float64).eps)
 INSIDE = 0.995  # fraction of the step to the boundary
@@ -45,7 +51,7 @@ THIN = 1e-6  # complementarity of a game below which an alpha with A'alpha = 0 i
 MORE = 5  # iterations spent on a sparse alpha once the full alpha proves the gap
 
 
-class Bounds(NamedTuple):
+class RowBounds(NamedTuple):
     """Bounds of alpha on the flat rows of one program or of a stack of programs.
 
     Attributes
@@ -66,7 +72,7 @@ class Bounds(NamedTuple):
     game: bool = False
 
     @classmethod
-    def of(cls, qp: QuadraticProgram) -> Bounds:
+    def of(cls, qp: QuadraticProgram) -> RowBounds:
         """Bounds of a program; sign constraints on coefficients are rows without upper bounds."""
         rows = qp.rows
         none = np.zeros(0 if qp.signs is None else np.count_nonzero(qp.signs))
@@ -87,7 +93,7 @@ class Bounds(NamedTuple):
             )
         return cls(target, ridge, upper, each, qp.game)
 
-    def take(self, some: Array) -> Bounds:
+    def take(self, some: Array) -> RowBounds:
         """Bounds of some programs of a stack."""
         return self._replace(
             **{name: getattr(self, name)[some] for name in self._fields[:3]}
@@ -120,7 +126,7 @@ def joined(first: Array, second: Array) -> Array:
     return np.concatenate([first, second], axis=-1) if second.shape[-1] else first
 
 
-class Point(NamedTuple):
+class Iterate(NamedTuple):
     """An iterate: ``inside`` is (alpha, over) and ``duals`` (z, xi), all positive."""
 
     x: Array
@@ -129,7 +135,7 @@ class Point(NamedTuple):
 
 
 def residuals(
-    side: WrittenOut | ByRows, bounds: Bounds, at: Point
+    side: WrittenOut | ByRows, bounds: RowBounds, at: Iterate
 ) -> tuple[Array, Array]:
     """Residuals of both blocks of equations, recomputed in each iteration to limit rounding."""
     n = bounds.target.shape[-1]
@@ -142,7 +148,7 @@ def residuals(
     return rows, side.fall(at.x, alpha)
 
 
-def mehrotra(side: WrittenOut | ByRows, bounds: Bounds, at: Point) -> Point:
+def mehrotra(side: WrittenOut | ByRows, bounds: RowBounds, at: Iterate) -> Iterate:
     """One iteration, for one program or a stack."""
     n = bounds.target.shape[-1]
     alpha = at.inside[..., :n]
@@ -153,7 +159,9 @@ def mehrotra(side: WrittenOut | ByRows, bounds: Bounds, at: Point) -> Point:
     proximal = np.minimum(1e-14, 1e-4 / alpha.max(axis=-1, keepdims=True))
     h = bounds.ridge + z / alpha + proximal
     pull = xi / at.inside[..., n:]
-    weights = Weights(h, pull) if bounds.each > 1 else Weights(h + bounds.spread(pull))
+    weights = (
+        RowWeights(h, pull) if bounds.each > 1 else RowWeights(h + bounds.spread(pull))
+    )
     direction = side.factor(weights)
 
     def towards(change: Array) -> tuple[Array, Array, Array]:
@@ -175,10 +183,10 @@ def mehrotra(side: WrittenOut | ByRows, bounds: Bounds, at: Point) -> Point:
     p = INSIDE * longest(t)
     if bounds.ridge.any():  # with a ridge, alpha enters the rows' residuals
         p = r = np.minimum(p, r)
-    return Point(at.x + p * dx, at.inside * (1.0 + r * s), at.duals * (1.0 + p * t))
+    return Iterate(at.x + p * dx, at.inside * (1.0 + r * s), at.duals * (1.0 + p * t))
 
 
-def objective_at(side: WrittenOut | ByRows, bounds: Bounds, at: Point) -> Array:
+def objective_at(side: WrittenOut | ByRows, bounds: RowBounds, at: Iterate) -> Array:
     """The primal value; in a game, where it is negative, half of the squared margin."""
     value = 0.5 * side.square(at.x)
     if not bounds.game:
@@ -198,11 +206,11 @@ def longest(rate: Array) -> Array:
 
 def first(
     side: WrittenOut | ByRows,
-    bounds: Bounds,
+    bounds: RowBounds,
     q: Array,
     total: float = 0.0,
     far: bool = False,
-) -> Point:
+) -> Iterate:
     """Starting point: alpha proportional to q, as large as at w = 0, where each row has slack 1.
 
     An alpha that starts too small would shorten every step. w has the best primal value on its ray;
@@ -227,7 +235,7 @@ def first(
         duals = values - values.min(axis=-1, keepdims=True) + z, z + 0.0 * upper
         if np.any(sums >= upper):  # in some class: its alpha starts below q's
             q = q * bounds.spread(np.where(sums < upper, 1.0, 0.9 * upper / sums))
-        return Point(x, joined(q, upper - bounds.sums(q)), joined(*duals))
+        return Iterate(x, joined(q, upper - bounds.sums(q)), joined(*duals))
     t = np.full((*q.shape[:-1], 1), total or float(q.shape[-1]))
     if not total and upper.size:
         t = 0.5 * (upper / sums).min(axis=-1, keepdims=True)
@@ -247,10 +255,10 @@ def first(
         xi = slack.reshape(-1, bounds.each).max(axis=1)
     above = bounds.spread(xi)
     z = np.where(above > 0.0, above, slack) - missing
-    return Point(x, joined(alpha, upper - bounds.sums(alpha)), joined(z, xi))
+    return Iterate(x, joined(alpha, upper - bounds.sums(alpha)), joined(z, xi))
 
 
-def at_bounds(side: WrittenOut | ByRows, bounds: Bounds, at: Point) -> Array:
+def at_bounds(side: WrittenOut | ByRows, bounds: RowBounds, at: Iterate) -> Array:
     """Alpha with each entry at its bound if it is closer to it than its multiplier is to 0."""
     n = bounds.target.shape[-1]
     upper = bounds.upper
@@ -274,7 +282,7 @@ def at_bounds(side: WrittenOut | ByRows, bounds: Bounds, at: Point) -> Array:
 
 
 def cancelling(
-    side: WrittenOut | ByRows, bounds: Bounds, at: Point, share: float
+    side: WrittenOut | ByRows, bounds: RowBounds, at: Iterate, share: float
 ) -> Array:
     """An alpha near the point's with A'alpha = 0, if one exists: then the classes overlap.
 
@@ -286,7 +294,7 @@ def cancelling(
     alpha = np.where(alpha > share * alpha.max(), alpha, 0.0)
     stiff = 1e20 * (alpha / alpha.max()) ** 2
     try:
-        direction = side.factor(Weights(1.0 / np.maximum(stiff, 1e-60)))
+        direction = side.factor(RowWeights(1.0 / np.maximum(stiff, 1e-60)))
     except np.linalg.LinAlgError:
         return alpha
     near = alpha + direction(np.zeros(n), side.fall(0.0 * at.x, alpha))[1]
@@ -300,7 +308,7 @@ def interior_point(solution: Solution, start: Array | None) -> Iterator[None]:
     hard_tube = qp.hard and not qp.game  # targets are met only up to rounding
     inward = replace(qp, target=qp.target + INWARD * unit) if hard_tube else qp
     side = side_of(inward)
-    bounds = Bounds.of(inward)
+    bounds = RowBounds.of(inward)
     rows = qp.rows
     q = even_weights(inward)
     total = float(qp.level * qp.total)
@@ -406,7 +414,7 @@ def stacked(
         R = np.append(np.ones(d), 0.0 * g)
         side = WrittenOut(np.concatenate([A, F], axis=-1), R, np.append(np.zeros(d), g))
     upper = np.zeros((B, 0)) if upper is None else upper
-    bounds = Bounds(
+    bounds = RowBounds(
         np.full((B, n), 0.0 if game else 1.0),
         np.zeros((B, n)) if ridge is None else ridge,
         upper,
@@ -421,7 +429,7 @@ def stacked(
     at = first(side, bounds, prior / prior.sum(axis=1, keepdims=True))
     live = np.arange(B)
     solved = np.zeros(B, bool)
-    last = Point(*(np.copy(part) for part in at))
+    last = Iterate(*(np.copy(part) for part in at))
     for _ in range(max_iter):
         gap = (at.inside * at.duals).sum(axis=1)
         off, fall = residuals(side, bounds, at)
@@ -437,7 +445,7 @@ def stacked(
             break
         if left.mean() < 0.9:
             live = live[left]
-            at = Point(*(part[left] for part in at))
+            at = Iterate(*(part[left] for part in at))
             side = side.take(left)
             bounds = bounds.take(left)
         try:

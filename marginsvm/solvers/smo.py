@@ -396,7 +396,7 @@ def _most_steps(m: int) -> int:
     return max(50 * m, 2**21 // max(m, 1))
 
 
-class Pairs:
+class RowPairs:
     """Two classes, regression, one class: the working set consists of rows.
 
     Variables are ``v = y alpha``, whose sum pairs keep: y is the sign with an intercept, and 1 with
@@ -487,7 +487,7 @@ class Pairs:
         return self.qp.best_f(S, np.zeros(self.qp.n_free)), wrong
 
 
-class Examples:
+class RowsOfExamples:
     """Several classes: the working set consists of examples."""
 
     patience = 12
@@ -548,7 +548,7 @@ def smo(solution: Solution, start: Array | None) -> Iterator[None]:
     """Solve a kernel program; see :mod:`marginsvm.solvers.solution`."""
     qp = solution.qp
     unit = qp.game and qp.several  # solved with target 1, alpha of any sum
-    kind = Examples(qp) if qp.several else Pairs(qp)
+    kind = RowsOfExamples(qp) if qp.several else RowPairs(qp)
     examples = cast("Gram", qp.examples)
     of = kind.of
 

@@ -8,7 +8,7 @@ of the rows by ``E dx``, alpha by ``da = W (h - E dx)``, and solves, with
     (AA' + W^-1) da = h + A fall_w - F df             by the rows, where F'da = fall_f
 
 Interior points have ``W^-1 = ridge + z/alpha + xi/over``; semismooth Newton has W = 0 on rows that
-are at their bounds. Where the rows of an example share a cap, W is not diagonal, see ``Weights``.
+are at their bounds. Where the rows of an example share a cap, W is not diagonal: ``RowWeights``.
 
 References
 ----------
@@ -68,7 +68,7 @@ class Factor:
         return dpotrs(self.factor, r, lower=1)[0]
 
 
-class Weights:
+class RowWeights:
     """``W = (diag(h) + S'diag(pull)S)^-1`` by the Sherman-Morrison formula.
 
     S sums over the rows of an example, which share a cap and are consecutive. Without pull, W is
@@ -205,12 +205,12 @@ class WrittenOut:
         m = len(x) - qp.n_free
         return x[:m].reshape(qp.k, -1), x[m:]
 
-    def moments(self, weights: Weights) -> Array:
+    def moments(self, weights: RowWeights) -> Array:
         """``E'WE``."""
         root = self.E * np.sqrt(weights.own)[..., None]
         return root.swapaxes(-1, -2) @ root
 
-    def factor(self, weights: Weights) -> Direction:
+    def factor(self, weights: RowWeights) -> Direction:
         """Factorise the system for given weights W."""
         H = self.moments(weights)
         np.einsum("...ii->...i", H)[...] += self.R
@@ -263,7 +263,7 @@ class Features(WrittenOut):
     def point(self, x: Array, qp: QuadraticProgram) -> tuple[Array, Array]:
         return x[self.of_w], x[self.of_f]
 
-    def moments(self, weights: Weights) -> Array:
+    def moments(self, weights: RowWeights) -> Array:
         shaped = self.qp.rows.shaped
         return self.of_shaped(
             shaped(weights.own),
@@ -354,11 +354,11 @@ class ByRows:
     def point(self, x: Array, qp: QuadraticProgram) -> tuple[Array, Array]:
         return qp.rmatvec(qp.rows.shaped(x[: self.n])), x[self.n :]
 
-    def factor(self, weights: Weights) -> Direction:
+    def factor(self, weights: RowWeights) -> Direction:
         n = self.n
         both = weights
         if self.at is not None:  # both rows of an interval share their example
-            both = Weights(1.0 / np.bincount(self.at, weights.own, len(self.K)))
+            both = RowWeights(1.0 / np.bincount(self.at, weights.own, len(self.K)))
         factor = Factor(both.added_to(self.K))
 
         def solve(h: Array) -> Array:
