@@ -13,6 +13,7 @@ from helpers.separation_cases import lies, proved, statuses
 
 from marginsvm import check_separability, check_separability_proof
 from marginsvm.separation import families
+from marginsvm.separation.arguments import Arguments
 
 
 def says(report):
@@ -28,7 +29,7 @@ def test_pairs_are_compared_at_times_of_risk(seed):
     entry = time - rng.integers(1, 12, n) if seed % 2 else np.full(n, -np.inf)
     more = {"strata": strata, "entry": entry} if seed % 2 else {"strata": strata}
     y = np.column_stack([time, event]).astype(float)
-    data = families.Data(None, y, np.arange(n), n, [], False, more)
+    data = Arguments(None, y, np.arange(n), n, [], False, more)
     winner, rival, _, since, until, _ = families.FAMILIES["cox"].pairs(data)
     assert set(zip(winner, rival, strict=True)) <= set(
         pairs_of("cox", y.tolist(), more)
@@ -47,7 +48,7 @@ def test_long_entries_are_not_written_out(monkeypatch):
     entry = np.append(np.arange(n) + 0.5, np.zeros(n))
     y, X = np.column_stack([time, np.arange(2 * n) < n]), np.arange(2.0 * n)[:, None]
     assert check_separability(X, y, family="cox", entry=entry).kind == "complete"
-    monkeypatch.setattr(families, "_MOST_PAIRS", 1000)
+    monkeypatch.setattr(families, "MOST_PAIRS", 1000)
     report = check_separability(X, y, family="cox", entry=entry)
     assert report.kind == "undecided"
     assert "too many comparisons" in repr(report)

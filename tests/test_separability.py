@@ -41,10 +41,10 @@ from marginsvm import (
     check_separability_proof,
 )
 from marginsvm.certificate.exact_algebra import refuting_weights
-from marginsvm.separation import families, program, proof
+from marginsvm.separation import program, proof, regression
 from marginsvm.separation import report as reports
-from marginsvm.separation.families import as_printed
 from marginsvm.separation.program import multiplied
+from marginsvm.separation.regression import as_printed
 
 
 def iris(first, second, column=None):
@@ -617,8 +617,8 @@ def test_copies_of_a_report_have_all_of_it(copied, separated):
 )
 def test_signs_by_floats_allow_for_all_sums(unit, small, known, monkeypatch):
     """In floats of 20 bits, products of 17 additions prove no smaller ones."""
-    for module in (families, proof):
-        monkeypatch.setattr(module, "EXACT", 0)  # no sum is in integers
+    for module in (regression, proof):
+        monkeypatch.setattr(module, "MOST_INTEGERS", 0)  # no sum is in integers
     monkeypatch.setattr(proof, "UNIT", unit)
     X, y = np.array([[-1.0], [-small], [small], [1.0]]), [0, 0, 1, 1]
     assert check_separability(X, y, fit_intercept=False).separable is known
@@ -645,6 +645,6 @@ def test_an_overlap_of_floats_alone_is_refused(row, monkeypatch):
     weights.data[:] = float(c / a), 1.0, rounded
     forged = replace(report, overlap_weights=weights)
     assert not check_separability_proof(forged, X, y, exact=True)
-    for module in (families, proof):
-        monkeypatch.setattr(module, "EXACT", 0)  # no sum is in integers
+    for module in (regression, proof):
+        monkeypatch.setattr(module, "MOST_INTEGERS", 0)  # no sum is in integers
     assert not check_separability_proof(forged, X, y, exact=True)

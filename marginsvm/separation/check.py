@@ -16,7 +16,8 @@ import scipy.sparse as sp
 from marginsvm._threads import single_threaded_blas
 from marginsvm._typing import Array
 from marginsvm.separation import families, program
-from marginsvm.separation.families import EXACT, FINITE, UNIDENTIFIED, Design, dense
+from marginsvm.separation.arguments import dense
+from marginsvm.separation.families import FINITE, UNIDENTIFIED
 from marginsvm.separation.program import Parts, Split
 from marginsvm.separation.proof import (
     face_in_floats,
@@ -24,9 +25,10 @@ from marginsvm.separation.proof import (
     is_separable,
     of_graph,
     prove,
-    statuses,
 )
+from marginsvm.separation.regression import MOST_INTEGERS, Regression
 from marginsvm.separation.report import Coefficient
+from marginsvm.separation.signs import statuses
 
 LOW = 2.0**-50  # largest low part of a number, relative to its high part
 ARGUMENTS = {
@@ -133,54 +135,60 @@ def check_separability_proof(
 def _flaw(report: Any, X: Any, y: Any, weight: Any, exact: bool) -> tuple[str, bool]:
     """An error of a report, or an empty string; and whether nothing is rounded."""
     for name, fits in FORMS.items():
-        if not fits(getattr(report, name)):
-            return f"{name} is {getattr(report, name)!r:.60}, which it cannot be", exact
+        value = getattr(report, name)
+        if not fits(value):
+            return f"{name} is {value!r:.60}, which it cannot be", exact
     if report.kind == families.UNDECIDED:
         raise ValueError(
             "the report is undecided, and claims nothing that could be checked here"
         )
     kind = families.FAMILIES[report.family]
     given = report.given
+    # Rows of the data to be checked, and of what the report says that it is about.
     try:
-        data = families.data_of(kind, X, {**given, "y": y, "sample_weight": weight})
-        design = own = kind.rows(data)
+        arguments = families.arguments_for(
+            kind, X, {**given, "y": y, "sample_weight": weight}
+        )
+        regression = own = kind.rows(arguments)
     except (AttributeError, LookupError, TypeError) as error:
         return f"given cannot be used: {error!r:.80}", exact
     if given["y"] is not y or given["sample_weight"] is not weight:
         try:
-            own = kind.rows(families.data_of(kind, X, given))
+            own = kind.rows(families.arguments_for(kind, X, given))
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             return f"given cannot be used: {error!r:.80}", exact
     for name in ("plus", "minus", "equality", "example", "column"):
-        if not np.array_equal(getattr(own, name), getattr(design, name)):
+        if not np.array_equal(getattr(own, name), getattr(regression, name)):
             return "the outcomes or weights in given are others than these", exact
     if [c.name for c in report.coefficients] != own.names:
         return f"the coefficients are {', '.join(own.names):.60}", exact
+
     separated = report.pairs
-    used = np.zeros(data.n, bool)
-    if separated.shape != design.shape[:1]:
+    if separated.shape != regression.shape[:1]:
         return "pairs has another number of rows", exact
-    if (separated & design.equality).any():
+    if (separated & regression.equality).any():
         return "rows that are to be fitted exactly are called separated", exact
-    used[data.example] = True
+    used = np.zeros(arguments.n, bool)
+    used[arguments.example] = True
     flaw = _difference(
         report,
         kind=families.kind_of(separated),
-        separated_rows=kind.table(design, separated),
+        separated_rows=kind.table(regression, separated),
         used=used,
-        fit_intercept=data.intercept,
-        constant=data.constant,
+        fit_intercept=arguments.intercept,
+        constant=arguments.constant,
     )
     if flaw:
         return flaw, exact
-    direction = _direction(report, design)
-    weights = _weights(report, design)
-    if direction is None or weights is None:
-        name = "overlap_weights" if direction else "the direction, or its tail,"
-        return f"{name} is none of these rows and columns", exact
+    direction = _direction(report, regression)
+    if direction is None:
+        return "the direction, or its tail, is none of these rows and columns", exact
+    weights = _weights(report, regression)
+    if weights is None:
+        return "overlap_weights is none of these rows and columns", exact
     if isinstance(kind, families.Pairs):
-        return _flaw_of_pairs(report, design, direction[0]), True
-    return _flaw_of_rows(report, design, direction, weights, exact)
+        return _flaw_of_pairs(report, regression, direction[0]), True
+    return _flaw_of_rows(report, regression, direction, weights, exact)
 
 
 # ---- what fields may be
@@ -245,48 +253,48 @@ def _difference(report: Any, **truth: Any) -> str:
 # ---- what the report claims of rows and columns
 
 
-def _direction(report: Any, design: Design) -> Parts | None:
+def _direction(report: Any, regression: Regression) -> Parts | None:
     """High and low part, in the units of X as printed; None: they are none of these columns.
 
     There is one exactly if some row is separated. No entry stands where there is no coefficient.
     """
     kind = report._family
     direction = report.direction
-    d = design.shape[1]
+    d = regression.shape[1]
     w = np.zeros(d)
     low = np.zeros(d) if report.tail is None else report.tail
     if (direction is not None) != report.pairs.any():
         return None
     if direction is not None:
         try:
-            w = kind.flat(*direction, design.data.intercept)
-            same = map(np.array_equal, direction, kind.direction(w, design))
+            w = kind.flat(*direction, regression.arguments.intercept)
+            same = map(np.array_equal, direction, kind.direction(w, regression))
         except (IndexError, ValueError):
             return None
         if w.shape != (d,) or not all(same):
             return None
-        w = w / design.unit
+        w = w / regression.unit
     is_low = low.shape == (d,) and (np.abs(low) <= LOW * np.abs(w)).all()
     return (w, low) if is_low else None
 
 
-def _weights(report: Any, design: Design) -> Array | None:
+def _weights(report: Any, regression: Regression) -> Array | None:
     """The weights q of the rows; None: there are some of what is no row."""
     q = report.overlap_weights
-    n = design.data.n
+    n = regression.arguments.n
     if q is None:
-        return np.zeros(design.shape[0])
+        return np.zeros(regression.shape[0])
     shape = (n, n) if report._family.compares else report.separated_rows.shape
     if q.shape != shape:
         return None
-    weights = dense(q[design.example, design.column]).ravel()
+    weights = dense(q[regression.example, regression.column]).ravel()
     return weights if q.count_nonzero() == np.count_nonzero(weights) else None
 
 
-def _flaw_of_pairs(report: Any, design: Design, w: Array) -> str:
+def _flaw_of_pairs(report: Any, regression: Regression, w: Array) -> str:
     """An error of a report on comparisons, which a graph decides without rounding."""
-    truth = of_graph(design)
-    rise = design.margins(w[:, None])[:, 0]
+    truth = of_graph(regression)
+    rise = regression.margins(w[:, None])[:, 0]
     if not np.array_equal(report.pairs, truth.found.separated):
         return "other comparisons are separated"
     if not np.array_equal(report.pairs, rise > 0) or (rise < 0).any():
@@ -298,50 +306,57 @@ def _flaw_of_pairs(report: Any, design: Design, w: Array) -> str:
 
 
 def _flaw_of_rows(
-    report: Any, design: Design, direction: Parts, q: Array, exact: bool
+    report: Any, regression: Regression, direction: Parts, q: Array, exact: bool
 ) -> tuple[str, bool]:
     """An error of a report's proofs, or of what they imply; and whether all is without rounding.
 
     Of many rows, those with q > 0 and a sample are looked at.
     """
-    n, d = design.shape
+    n, d = regression.shape
     status = [c.status for c in report.coefficients]
-    separated = report.pairs
     known = np.array(status) != UNIDENTIFIED
+    infinite = known & (np.array(status) != FINITE)
+    separated = report.pairs
     some = np.ones(n, bool)
-    none = np.zeros((d, 0))
-    if n * d > EXACT / 2:
+    if n * d > MOST_INTEGERS / 2:
         order = np.random.default_rng(0).permutation(n)
         size = program.A_COLUMN * d + program.FEW
         some = (order < size) | (separated & (np.cumsum(separated) <= size))
-    at = np.flatnonzero(some | (q != 0))
-    kept = np.flatnonzero(known)
-    loose = kept[:0]
-    found = Split(at, separated, direction, q[at], kept, loose, none, none, none)
+    found = Split.of_nothing(n, d)
+    found.sample = np.flatnonzero(some | (q != 0))
+    found.separated = separated
+    found.direction = direction
+    found.weights = q[found.sample]
+    found.independent = np.flatnonzero(known)
     if separated.any():
-        found.face = face_in_floats(design, found)
-    doubt, face = prove(design, found)
-    moved = (found.face if face is None else face.floats(face.vectors)).any(axis=1)
-    flaw = doubt if exact else "" if face is not None else flaw_in_floats(design, found)
-    if exact and not flaw and statuses(design, found, face) != (status, []):
-        flaw = "the sign of a coefficient is another one, or not proved"
-    if not flaw and (moved != (known & (np.array(status) != FINITE))).any():
+        found.face = face_in_floats(regression, found)
+
+    doubt, face = prove(regression, found)
+    proved = face is not None and not doubt
+    unrounded = exact or proved
+    flaw = doubt if exact else ""
+    if face is None and not exact:
+        flaw = flaw_in_floats(regression, found)
+    if flaw:
+        return flaw, unrounded
+    if exact and statuses(regression, found, face) != (status, []):
+        return "the sign of a coefficient is another one, or not proved", unrounded
+    directions = found.face if face is None else face.floats(face.vectors)
+    if (directions.any(axis=1) != infinite).any():
         flaw = (
             "coefficients are called infinite that are finite, or the other way round"
         )
-    if not flaw and face is not None and direction[0][~known].any():
-        flaw = "the direction has entries in columns that are not identified"
-    proved = face is not None and not doubt
-    if flaw:
-        return flaw, exact or proved
-    close = program.nearly_collinear(design, kept).tolist()
+        return flaw, unrounded
+    if face is not None and direction[0][~known].any():
+        return "the direction has entries in columns that are not identified", unrounded
+    collinear = program.nearly_collinear(regression, found.independent).tolist()
     flaw = _difference(
         report,
         exact=proved,
-        separable=is_separable(design, found, face, doubt),
-        nearly_collinear=tuple(design.names[j] for j in close),
+        separable=is_separable(regression, found, face, doubt),
+        nearly_collinear=tuple(regression.names[j] for j in collinear),
     )
-    return flaw or _flaw_of_reason(report, exact), exact or proved
+    return flaw or _flaw_of_reason(report, exact), unrounded
 
 
 def _flaw_of_reason(report: Any, exact: bool) -> str:
@@ -349,7 +364,9 @@ def _flaw_of_reason(report: Any, exact: bool) -> str:
     if (report.overlap_weights is None) != (report.separable is True):
         return "overlap_weights are missing, or prove nothing"
     allowed = report.reason.startswith(UP_TO_ROUNDING)
-    if report.exact:  # only signs may be open
-        open_ = families.EITHER in [c.status for c in report.coefficients] and not exact
-        allowed = not report.reason or (open_ and report.reason.startswith(OPEN_SIGNS))
+    if report.exact:
+        allowed = not report.reason
+        either = families.EITHER in [c.status for c in report.coefficients]
+        if either and not exact:  # their signs may be open
+            allowed = allowed or report.reason.startswith(OPEN_SIGNS)
     return "" if allowed else f"the reason is {report.reason!r:.60}, which is not open"

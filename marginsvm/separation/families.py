@@ -1,10 +1,5 @@
 """The families of regressions: their arguments, and the rows of their recession cones.
 
-The recession cone holds the directions w in which the likelihood does not decrease. A row a stands
-for ``a w >= 0`` or, for an equality, ``a w = 0``. All rows compare two points, ``a = z_p - z_m``: a
-point is an example in the columns of one class, a threshold, or zero. So rows are the same function
-of floats and of integers.
-
 =================  ================================================================================
 family             rows of an example x = (1, features)
 =================  ================================================================================
@@ -22,46 +17,52 @@ conditional        ``x_i - x_j`` for i chosen and j not, in each group
 pairs              items, winner - loser: a graph (``of_graph``)
 =================  ================================================================================
 
-Examples without trials or of weight 0 have no rows. Offsets have no influence.
+Rows are conditions on directions, see :mod:`marginsvm.separation.regression`. Examples without
+trials or of weight 0 have no rows. Offsets have no influence.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
-from sklearn.utils import (
-    assert_all_finite,
-    check_array,
-    check_consistent_length,
-    column_or_1d,
-)
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _get_feature_names
 
-from marginsvm._rounding import check_exact
-from marginsvm._threads import cached_property
 from marginsvm._typing import Array
 from marginsvm._warnings import warn
-from marginsvm.estimators.inputs import refuse_foreign
+from marginsvm.separation.arguments import (
+    Arguments,
+    are_trials,
+    codes,
+    constant_of,
+    labels_of,
+    nonnegative,
+    numbers_of,
+)
+from marginsvm.separation.regression import Regression
 
+# Kinds of separation.
 COMPLETE = "complete"
 QUASI = "quasi-complete"
 OVERLAP = "overlap"
 UNDECIDED = "undecided"
+# What a coefficient can be.
 FINITE = "finite"
 PLUS = "+inf"
 MINUS = "-inf"
 EITHER = "inf"
 UNIDENTIFIED = "not identified"
-EXACT = 2_000_000  # largest number of entries of X read as integers, and of rows as integers
-_MOST_PAIRS = 2**24  # largest number of comparisons of subjects, some 400 MB
-_SPARSE = 4  # entries per non-zero entry above which rows are sparse
+MOST_PAIRS = 2**24  # comparisons of subjects, some 400 MB
+LONG_AGO = -np.finfo(float).max  # entry of whoever is at risk from the start
+
+More = dict[str, Any]  # a family's own arguments
+Read = tuple[Any, Any, More]  # X, outcomes and these, checked
 
 
 class Direction(NamedTuple):
@@ -134,188 +135,6 @@ def kind_of(separated: Array) -> str:
     return OVERLAP if not separated.any() else COMPLETE if separated.all() else QUASI
 
 
-# ---- examples, numbers, rows
-
-
-class Data(NamedTuple):
-    """The examples used: X, outcomes, indices among the n given ones, names of features.
-
-    ``constant`` is the name of a column of X that is the intercept, where one is asked for.
-    """
-
-    X: Any
-    y: Any
-    example: Array
-    n: int
-    names: list[str]
-    intercept: bool
-    more: Mapping[str, Any]
-    constant: str | None = None
-
-
-def as_printed(X: Any) -> tuple[Any, Array, Array] | None:
-    """X as printed: columns of integers, each in its own unit.
-
-    Returns X times the units, in float64; the units; and which columns were rounded.
-
-    A column whose entries all leave five bits of float64 unused is exact: integers, halves,
-    float32, dates in nanoseconds. Else, if all entries are the floats next to decimals of up to 13
-    digits, it is a column of these decimals: 0.1 is a tenth, and three of them are 0.3. Any other
-    column was computed and rounded; its entries are taken as the binary fractions they are.
-    None: entries are too small or differ too much in size.
-    """
-    x = dense(X)
-    used = x != 0
-    mantissa, e = np.frexp(x)
-    whole = np.ldexp(mantissa, 53).astype(np.int64)
-    last = e - 54 + np.frexp((whole & -whole).astype(float))[1]
-    high = np.where(used, e, -2000).max(axis=0, initial=-2000)
-    low = np.where(used, last, 2000).min(axis=0, initial=2000)
-    high, low = np.where(high < low, 0, (high, low))
-    if low.min(initial=0) < -1000 or (high - low).max(initial=0) > 1000:
-        return None
-    out = np.ldexp(x, -low)
-    unit = np.ldexp(1.0, -low)
-    rounded = high - low > 48
-    top = np.abs(x).max(axis=0, initial=0.0)
-    digits = 13 - np.ceil(np.log10(np.where(top > 0, top, 1.0)))
-    for p in range(23):
-        ten = 10.0**p
-        some = np.flatnonzero(rounded & (p <= digits))
-        for rows in (slice(50), slice(None)):
-            some = some[_are_whole(x[rows][:, some] * ten, top[some] * ten)]
-        out[:, some] = np.rint(x[:, some] * ten)
-        unit[some] = ten
-        rounded[some] = False
-    return sp.csr_array(out) if sp.issparse(X) else out, unit, rounded
-
-
-def _are_whole(v: Array, top: Array) -> Array:
-    """Columns whose entries are within rounding (1e-15, relative) of integers.
-
-    A non-zero entry smaller than the rounding of the largest one is not an integer.
-    """
-    size = np.abs(v)
-    whole = np.rint(v)
-    near = np.abs(v - whole) <= 1e-15 * np.maximum(size, 1e-3 * top)
-    return np.asarray(
-        (near & ((whole != 0) | (v == 0) | (size >= 2.0**-56 * top))).all(axis=0)
-    )
-
-
-def dense(A: Any) -> Array:
-    """Rows as an array."""
-    return np.asarray(A.toarray() if sp.issparse(A) else A)
-
-
-@dataclass
-class Design:
-    """The rows of a regression, ``z_plus - z_minus``.
-
-    Attributes
-    ----------
-    data : Data
-    X : ndarray or csr_array of shape (n_points, n_columns / n_blocks)
-        Of examples and thresholds; the intercept is a feature.
-    plus, minus : ndarray of int, shape (n_rows,)
-        Points: ``i * n_blocks + b`` for row i of X in block b of the columns; -1 for zero.
-    equality : ndarray of bool, shape (n_rows,)
-    at, column : ndarray of int, shape (n_rows,)
-        Position of each row in the report's tables: index of its example, and column.
-    names : list of str
-        Of the columns.
-    is_whole, unit, rounded
-        Whether X is in integers; the factors of its columns; and which columns were rounded (all,
-        if X is too large).
-    span : tuple of ndarray
-        Cox: the first and the last event time at which both subjects of a comparison are at risk.
-    """
-
-    data: Data
-    X: Any
-    plus: Array
-    minus: Array
-    equality: Array
-    at: Array
-    column: Array
-    names: list[str]
-    span: tuple[Array, ...] = ()
-
-    def __post_init__(self) -> None:
-        n, d = self.X.shape
-        self.blocks = len(self.names) // d if d else 1
-        self.shape = (len(self.at), len(self.names))
-        self.example = self.data.example[self.at]
-        printed = as_printed(self.X) if n * d <= EXACT else None
-        self.is_whole = printed is not None
-        self.X, unit, rounded = printed or (self.X, np.ones(d), np.ones(d, bool))
-        self.rounded = np.tile(rounded, self.blocks)
-        self.unit = np.tile(unit, self.blocks)
-        used = np.count_nonzero([self.plus >= 0, self.minus >= 0])
-        if self.shape[0] * self.blocks > _SPARSE * used:  # most blocks are empty
-            self.X = sp.csr_array(self.X)
-
-    def rows(self, at: Array) -> Any:
-        """Rows in floats."""
-        return self._points(self.X, self.plus[at]) - self._points(
-            self.X, self.minus[at]
-        )
-
-    def integers(self, at: Array) -> Array:
-        """Rows in integers."""
-        plus, minus = (
-            self._points(self._whole, ends[at]) for ends in (self.plus, self.minus)
-        )
-        return np.asarray(plus - minus)
-
-    def errors(self, at: Array) -> Array:
-        """Bounds on the error of rows in floats relative to those of X as printed."""
-        plus, minus = (
-            abs(self._points(self.X, ends[at])) for ends in (self.plus, self.minus)
-        )
-        return 2.0**-49 * (dense(plus + minus) + 2.0**-9 * self.reach)
-
-    def _points(self, X: Any, at: Array) -> Any:
-        example, block = np.divmod(at, self.blocks)
-        some = at >= 0
-        d = X.shape[1]
-        if sp.issparse(X):
-            x = X[example]
-            shape = (len(at), self.shape[1])
-            size = np.diff(x.indptr)
-            columns = x.indices + np.repeat(block * d, size)
-            return sp.csr_array(
-                (x.data * np.repeat(some, size), columns, x.indptr), shape
-            )
-        out = np.zeros((len(at), self.blocks, d), X.dtype)
-        out[some, block[some]] = X[example[some]]
-        return out.reshape(len(at), self.shape[1])
-
-    @cached_property
-    def _whole(self) -> Array:
-        """X in integers."""
-        X = dense(self.X)
-        if np.abs(X).max(initial=0.0) < 2.0**61:
-            return X.astype(np.int64)
-        return np.array([[int(v) for v in x] for x in X.tolist()], object).reshape(
-            X.shape
-        )
-
-    @cached_property
-    def reach(self) -> Array:
-        """The largest absolute value of the examples in each column, 1 for zeros."""
-        top = np.maximum(dense(self.X.max(axis=0)), -dense(self.X.min(axis=0))).ravel()
-        return np.tile(np.where(top > 0, top, 1.0), self.blocks)
-
-    def margins(self, W: Array) -> Array:
-        """``A W``, by products with the examples."""
-        V = self.X @ np.hstack(np.split(W, self.blocks))
-        V = np.vstack(
-            [V.reshape(len(V) * self.blocks, W.shape[1]), np.zeros((1, W.shape[1]))]
-        )
-        return np.asarray(V[self.plus] - V[self.minus])
-
-
 # ---- families
 
 
@@ -349,25 +168,25 @@ class Family:
     perfect = "are predicted perfectly"
     compares = fills = False
     outcomes: Callable[[Any], Array]
-    rows: Callable[[Data], Design]
+    rows: Callable[[Arguments], Regression]
 
     def __init__(self, name: str, firth: str, *models: str) -> None:
         self.name = name
         self.firth = firth
         self.models = models
 
-    def read(
-        self, X: Any, y: Any, more: dict[str, Any]
-    ) -> tuple[Any, Any, dict[str, Any]]:
+    def read(self, X: Any, y: Any, more: More) -> Read:
         """X, outcomes and further arguments, checked."""
         return numbers_of(X), self.outcomes(y), more
 
-    def table(self, design: Design, separated: Array) -> Array:
+    def table(self, regression: Regression, separated: Array) -> Array:
         """The report's table of separated rows; for pairs of examples, of the winners."""
-        at = design.example
-        column = 0 * design.column if self.compares else design.column
-        rows, out = np.zeros((2, design.data.n, int(column.max(initial=0)) + 1), bool)
+        at = regression.example
+        column = 0 * regression.column if self.compares else regression.column
+        shape = (regression.arguments.n, int(column.max(initial=0)) + 1)
+        rows = np.zeros(shape, bool)
         rows[at, column] = True
+        out = np.zeros(shape, bool)
         out[at[separated], column[separated]] = True
         whole = rows.any(axis=1) & (out >= rows).all(axis=1)
         out[whole] |= self.fills
@@ -377,23 +196,25 @@ class Family:
         """Mask of the perfectly predicted examples, from that table."""
         return np.asarray(rows.all(axis=1))
 
-    def direction(self, w: Array, design: Design) -> Direction:
+    def direction(self, w: Array, regression: Regression) -> Direction:
         """A direction as coefficients and intercepts."""
-        k = len(w) - design.data.X.shape[1]
-        one = int(design.data.intercept)
         if not self.intercept:
-            return Direction(w[None, k:], w[:k])
-        table: Array = w.reshape(design.blocks, -1)
+            thresholds = len(w) - regression.arguments.X.shape[1]
+            return Direction(w[None, thresholds:], w[:thresholds])
+        one = int(regression.arguments.intercept)
+        table: Array = w.reshape(regression.blocks, -1)
         if len(table) > 1:
             table = np.concatenate([np.zeros((1, table.shape[1])), table])
         return Direction(table[:, one:], table[:, :one].sum(axis=1))
 
     def flat(self, coef: Array, intercept: Array, fit_intercept: bool) -> Array:
-        """A direction in the order of the design's columns."""
+        """A direction in the order of the regression's columns."""
         if not self.intercept:
             return np.concatenate([intercept, coef[0]])
         table = np.column_stack([intercept, coef]) if fit_intercept else coef
-        return np.asarray((table[1:] - table[0] if len(table) > 1 else table).ravel())
+        if len(table) > 1:
+            table = table[1:] - table[0]
+        return np.asarray(table.ravel())
 
     def modelled(self, y: Any, used: Array) -> str:
         """Of which outcome the coefficients are, where it needs to be said."""
@@ -402,11 +223,11 @@ class Family:
     def warn_of(self, y: Any) -> None:
         """Warn where the outcomes may not mean what they are taken for."""
 
-    def remainder(self, report: Any, data: Data, identified: Any) -> Any:
+    def remainder(self, report: Any, arguments: Arguments, identified: Any) -> Any:
         """The regression whose estimate gives the finite coefficients."""
         kept = report.used & ~report.separated
-        design = self.rows(data)
-        return Remainder(kept, identified(design, kept[design.example]))
+        regression = self.rows(arguments)
+        return Remainder(kept, identified(regression, kept[regression.example]))
 
 
 class Labels(Family):
@@ -424,53 +245,50 @@ class Labels(Family):
             )
         return y
 
-    def rows(self, data: Data) -> Design:
-        y = data.y
-        names = ["(intercept)"] * data.intercept + data.names
-        classes = np.unique(y)
+    def rows(self, arguments: Arguments) -> Regression:
+        y = arguments.y
         trials = y.ndim == 2
-        codes = y[:, 0] > 0 if trials else np.searchsorted(classes, y)
+        classes = np.unique(y)
+        code = y[:, 0] > 0 if trials else np.searchsorted(classes, y)
         k = 2 if trials else len(classes)
         if k < 2:
             raise ValueError(
                 f"y has one class, {classes[0]}; there must be at least two classes"
             )
-        at, other = np.nonzero(np.arange(k) != codes[:, None])
+        at, other = np.nonzero(np.arange(k) != code[:, None])
+        # The first class has no block: its points are zero.
         plus, minus = (
-            np.where(c > 0, at * (k - 1) + c - 1, -1) for c in (codes[at], other)
+            np.where(c > 0, at * (k - 1) + c - 1, -1) for c in (code[at], other)
         )
         equality = (y > 0).all(axis=1) if trials else np.zeros(len(at), bool)
-        one = np.ones((len(y), int(data.intercept)))
-        X = (
-            sp.hstack([one, data.X], "csr")
-            if sp.issparse(data.X)
-            else np.hstack([one, data.X])
-        )
-        if k == 2:
-            return Design(data, X, plus, minus, equality, at, 0 * other, names)
-        if not names:  # all points are alike
-            plus = minus = at
-        names = [f"{c}: {name}" for c in classes[1:] for name in names]
-        return Design(data, X, plus, minus, equality, at, other, names)
+        parts = [np.ones((len(y), int(arguments.intercept))), arguments.X]
+        X = sp.hstack(parts, "csr") if sp.issparse(arguments.X) else np.hstack(parts)
+        names = ["(intercept)"] * arguments.intercept + arguments.names
+        if k > 2:
+            if not names:  # all points are alike
+                plus = minus = at
+            names = [f"{c}: {name}" for c in classes[1:] for name in names]
+        column = other * (k > 2)
+        return Regression(arguments, X, plus, minus, equality, at, column, names)
 
     def modelled(self, y: Any, used: Array) -> str:
         columns = list(getattr(y, "columns", ["successes"]))
         if are_trials(y):
             return f", for {columns[0]}"
-        name = getattr(y, "name", None) or (
-            columns[0] if hasattr(y, "columns") else "y"
-        )
+        in_table = hasattr(y, "columns")
+        name = getattr(y, "name", None) or (columns[0] if in_table else "y")
         first, *others = np.unique(np.asarray(y)[used]).tolist()
-        one = first if len(others) > 1 else others[0]
+        several = len(others) > 1
+        one = first if several else others[0]
         one = f"{one:.17g}" if isinstance(one, float) else one
-        return f", {'against' if len(others) > 1 else 'for'} {name} = {one}"
+        return f", {'against' if several else 'for'} {name} = {one}"
 
     def separated(self, rows: Array) -> Array:
         return np.asarray(rows.sum(axis=1) >= max(rows.shape[1] - 1, 1))
 
-    def remainder(self, report: Any, data: Data, identified: Any) -> Any:
+    def remainder(self, report: Any, arguments: Arguments, identified: Any) -> Any:
         if report.separated_rows.shape[1] == 1:
-            return super().remainder(report, data, identified)
+            return super().remainder(report, arguments, identified)
         return np.asarray(report.used[:, None] & ~report.separated_rows)
 
 
@@ -493,9 +311,7 @@ class Ordinal(Family):
     intercept = False
     fills = True  # in the first and the last category
 
-    def read(
-        self, X: Any, y: Any, more: dict[str, Any]
-    ) -> tuple[Any, Any, dict[str, Any]]:
+    def read(self, X: Any, y: Any, more: More) -> Read:
         X = numbers_of(X)
         y = getattr(y, "values", y)
         if not hasattr(y, "categories"):
@@ -520,30 +336,33 @@ class Ordinal(Family):
             UserWarning,
         )
 
-    def rows(self, data: Data) -> Design:
-        used, j = np.unique(data.y, return_inverse=True)
+    def rows(self, arguments: Arguments) -> Regression:
+        used, j = np.unique(arguments.y, return_inverse=True)
         k = len(used)
-        names = [str(data.more["categories"][c]) for c in used]
+        categories = [str(arguments.more["categories"][c]) for c in used]
         if k < 2:
             raise ValueError(
-                f"y has one category, {names[0]}; there must be at least two"
+                f"y has one category, {categories[0]}; there must be at least two"
             )
-        at, half = np.nonzero(
-            np.column_stack([j < k - 1, j > 0])
-        )  # y <= j and y >= j may fail
-        plus, minus = np.where(half, (k - 1 + at, j[at] - 1), (j[at], k - 1 + at))
-        names = [*(f"{a}|{b}" for a, b in pairwise(names)), *data.names]
-        X = sp.block_diag([sp.eye_array(k - 1), data.X], format="csr")
-        return Design(data, X, plus, minus, np.zeros(len(at), bool), at, half, names)
+        # Column 0: y <= j, and column 1: y >= j, for all j that this may fail for.
+        at, column = np.nonzero(np.column_stack([j < k - 1, j > 0]))
+        x = k - 1 + at  # points of examples come after the thresholds
+        plus, minus = np.where(column, (x, j[at] - 1), (j[at], x))
+        names = [*(f"{a}|{b}" for a, b in pairwise(categories)), *arguments.names]
+        X = sp.block_diag([sp.eye_array(k - 1), arguments.X], format="csr")
+        equality = np.zeros(len(at), bool)
+        return Regression(arguments, X, plus, minus, equality, at, column, names)
 
-    def remainder(self, report: Any, data: Data, identified: Any) -> OutcomeBounds:
-        design = self.rows(data)
+    def remainder(
+        self, report: Any, arguments: Arguments, identified: Any
+    ) -> OutcomeBounds:
+        regression = self.rows(arguments)
         separated = report.separated_rows
-        place = np.zeros(data.n, int)
-        place[data.example] = np.unique(data.y, return_inverse=True)[1]
+        place = np.zeros(arguments.n, int)
+        place[arguments.example] = np.unique(arguments.y, return_inverse=True)[1]
         lower = np.where(separated[:, 1], 0, place)
         upper = np.where(separated[:, 0], place.max(), place)
-        rest = identified(design, ~separated[design.example, design.column])
+        rest = identified(regression, ~separated[regression.example, regression.column])
         return OutcomeBounds(report.used & ~report.separated, lower, upper, rest)
 
 
@@ -555,14 +374,20 @@ class _Compared(Family):
 
     intercept = False
     compares = True
-    pairs: Callable[[Data], list[Array]]
+    pairs: Callable[[Arguments], list[Array]]
 
-    def rows(self, data: Data) -> Design:
-        winner, rival, equality, *span = self.pairs(data)
-        column = data.example[rival]
-        more = tuple(span)
-        return Design(
-            data, data.X, winner, rival, equality, winner, column, data.names, more
+    def rows(self, arguments: Arguments) -> Regression:
+        winner, rival, equality, *span = self.pairs(arguments)
+        return Regression(
+            arguments,
+            arguments.X,
+            plus=winner,
+            minus=rival,
+            equality=equality,
+            at=winner,
+            column=arguments.example[rival],
+            names=arguments.names,
+            span=tuple(span),
         )
 
 
@@ -573,19 +398,17 @@ class Cox(_Compared):
     noun = "subjects"
     perfect = "have an event at which others at risk are ruled out"
 
-    def read(
-        self, X: Any, y: Any, more: dict[str, Any]
-    ) -> tuple[Any, Any, dict[str, Any]]:
+    def read(self, X: Any, y: Any, more: More) -> Read:
         X, y, more = super().read(X, y, more)
         if "entry" in more:
             entry = check_array(
                 more["entry"], dtype=float, ensure_2d=False, input_name="entry"
             )
             check_consistent_length(entry, y)
-            late = np.flatnonzero(entry >= y[:, 0])
-            if len(late):
+            never = np.flatnonzero(entry >= y[:, 0])
+            if len(never):
                 raise ValueError(
-                    f"entry must be before time, but is not for example {late[0]}"
+                    f"entry must be before time, but is not for example {never[0]}"
                 )
             more["entry"] = entry
         if "strata" in more:
@@ -594,7 +417,7 @@ class Cox(_Compared):
 
     def outcomes(self, y: Any) -> Array:
         fields = getattr(getattr(y, "dtype", None), "names", None)
-        if fields:  # a structured array
+        if fields:
             event = [name for name in fields if y.dtype[name].kind == "b"]
             if len(fields) != 2 or len(event) != 1:
                 raise ValueError(
@@ -611,7 +434,7 @@ class Cox(_Compared):
             )
         return np.asarray(table)
 
-    def pairs(self, data: Data) -> list[Array]:
+    def pairs(self, arguments: Arguments) -> list[Array]:
         """Winners, rivals, whether a row is an equality; the first and last time of each
         comparison; and each subject's last event time at risk.
 
@@ -619,64 +442,68 @@ class Cox(_Compared):
         are equal to it, as each is at risk at the other's event. Any other subject is compared with
         the head of its last event time at risk. This head is at risk at earlier times, so that
         their heads are above it; if it entered late, the comparison continues with the head of the
-        time before its entry. By transitivity, these rows imply all others. (Complex numbers sort
-        by their real part first.)
+        time before its entry. By transitivity, these rows imply all others.
         """
-        time, event = data.y.T
-        strata = data.more.get("strata")
-        entry = data.more.get("entry", np.full(len(time), -np.finfo(float).max))
-        now, before = (t if strata is None else strata + 1j * t for t in (time, entry))
+        time, event = arguments.y.T
+        strata = arguments.more.get("strata")
+        late = "entry" in arguments.more
+        entry = arguments.more["entry"] if late else np.full(len(time), LONG_AGO)
         dead = np.flatnonzero(event > 0)
-        if "entry" in data.more:
-            dead = dead[
-                np.argsort(entry[dead], kind="stable")
-            ]  # early entries last longest
-        times, first = np.unique(now[dead], return_index=True)
+        if late:  # heads are those that entered first
+            dead = dead[np.argsort(entry[dead], kind="stable")]
+        if strata is not None:  # complex numbers sort by their real part first
+            time = strata + 1j * time
+            entry = strata + 1j * entry
+        times, first = np.unique(time[dead], return_index=True)
         heads = dead[first]
-        order = np.argsort(now)
-        last = np.zeros(len(now), int)
-        last[order] = np.searchsorted(times, now[order], side="right") - 1
-        since = np.searchsorted(times, before, side="right")
-        i = dead[heads[last[dead]] != dead]
-        parts = [(heads[last[i]], i, np.ones(len(i), bool), since[i], last[i])]
-        at = last.copy()
+        # The first and the last event time, as indices, at which each subject is at risk.
+        since = np.searchsorted(times, entry, side="right")
+        last = np.searchsorted(times, time, side="right") - 1
+
+        tied = dead[heads[last[dead]] != dead]
+        head = heads[last[tied]]
+        parts = [(head, tied, np.ones(len(tied), bool), since[tied], last[tied])]
+        at = last.copy()  # the event time with whose head each subject is compared next
         at[heads] -= 1
-        at[i] = since[heads[last[i]]] - 1  # later times are implied by their head
-        i = np.flatnonzero(at >= since)
+        at[tied] = since[head] - 1  # at later times their head is
+        left = np.flatnonzero(at >= since)
         total = 0
-        while len(i):
-            m = at[i]
-            total = total + len(i)
-            if total > _MOST_PAIRS:
+        while len(left):
+            total += len(left)
+            if total > MOST_PAIRS:
                 raise MemoryError("late entries make too many comparisons")
-            both = np.maximum(since[i], since[heads[m]])  # since when both are at risk
-            parts.append((heads[m], i, np.zeros(len(i), bool), both, m))
-            at[i] = since[heads[m]] - 1
-            i = i[at[i] >= since[i]]
+            until = at[left]
+            head = heads[until]
+            both = np.maximum(since[left], since[head])  # since when both are at risk
+            parts.append((head, left, np.zeros(len(left), bool), both, until))
+            at[left] = since[head] - 1
+            left = left[at[left] >= since[left]]
         return [*(np.concatenate(part) for part in zip(*parts, strict=True)), last]
 
-    def table(self, design: Design, separated: Array) -> Array:
+    def table(self, regression: Regression, separated: Array) -> Array:
         """Events at which a subject at risk is ruled out."""
-        data = design.data
-        since, until, last = design.span
-        dead = data.y[:, 1] > 0
-        out = np.zeros((data.n, 1), bool)
+        arguments = regression.arguments
+        since, until, last = regression.span
+        dead = arguments.y[:, 1] > 0
+        out = np.zeros((arguments.n, 1), bool)
         change = np.zeros(int(last.max()) + 3, int)
         np.add.at(change, since[separated], 1)
         np.add.at(change, until[separated] + 1, -1)
-        out[data.example[dead], 0] = np.cumsum(change)[last[dead]] > 0
+        out[arguments.example[dead], 0] = np.cumsum(change)[last[dead]] > 0
         return out
 
-    def remainder(self, report: Any, data: Data, identified: Any) -> Strata:
+    def remainder(self, report: Any, arguments: Arguments, identified: Any) -> Strata:
         """Subjects that tie, directly or through others, stay in one stratum."""
-        design = self.rows(data)
+        regression = self.rows(arguments)
         tied = ~report.pairs
-        n = len(data.example)
-        ends = design.plus[tied], design.minus[tied]
+        n = len(arguments.example)
+        ends = (regression.plus[tied], regression.minus[tied])
         graph = sp.csr_array((np.ones(len(ends[0])), ends), (n, n))
-        new = np.full(data.n, -1)
-        new[data.example] = connected_components(graph, directed=False)[1]
-        return Strata(np.unique(new, return_inverse=True)[1], identified(design, tied))
+        new = np.full(arguments.n, -1)
+        new[arguments.example] = connected_components(graph, directed=False)[1]
+        return Strata(
+            np.unique(new, return_inverse=True)[1], identified(regression, tied)
+        )
 
 
 class Conditional(_Compared):
@@ -686,9 +513,7 @@ class Conditional(_Compared):
     noun = "alternatives"
     perfect = "are chosen where others of the group are ruled out"
 
-    def read(
-        self, X: Any, y: Any, more: dict[str, Any]
-    ) -> tuple[Any, Any, dict[str, Any]]:
+    def read(self, X: Any, y: Any, more: More) -> Read:
         X, y, more = super().read(X, y, more)
         if "groups" not in more:
             raise ValueError(
@@ -706,29 +531,33 @@ class Conditional(_Compared):
             )
         return np.asarray(y)
 
-    def pairs(self, data: Data) -> list[Array]:
-        group = np.unique(data.more["groups"], return_inverse=True)[1]
+    def pairs(self, arguments: Arguments) -> list[Array]:
+        """Chosen alternatives, others of their groups; no row is an equality."""
+        group = np.unique(arguments.more["groups"], return_inverse=True)[1]
         order = np.argsort(group, kind="stable")
-        chosen = order[data.y[order] > 0]
-        others = order[data.y[order] == 0]
+        is_chosen = arguments.y[order] > 0
+        chosen = order[is_chosen]
+        others = order[~is_chosen]  # by groups
         rivals = np.bincount(group[others], minlength=int(group.max()) + 1)
+        start = np.cumsum(rivals) - rivals  # of each group among the others
         count = rivals[group[chosen]]
-        start = (np.cumsum(rivals) - rivals)[group[chosen]]
-        if count.sum() > _MOST_PAIRS:
+        if count.sum() > MOST_PAIRS:
             raise MemoryError("many chosen of many make too many comparisons")
-        place = np.arange(count.sum()) - np.repeat(
-            np.cumsum(count) - count - start, count
-        )
+        before = np.cumsum(count) - count  # rows of winners before
         winner = np.repeat(chosen, count)
-        return [winner, others[place], np.zeros(len(winner), bool)]
+        shift = np.repeat(start[group[chosen]] - before, count)
+        rival = others[np.arange(len(winner)) + shift]
+        return [winner, rival, np.zeros(len(winner), bool)]
 
-    def remainder(self, report: Any, data: Data, identified: Any) -> Remainder:
+    def remainder(
+        self, report: Any, arguments: Arguments, identified: Any
+    ) -> Remainder:
         """Alternatives that tie with others, so that their choice is not certain."""
-        design = self.rows(data)
+        regression = self.rows(arguments)
         tied = ~report.pairs
-        kept = np.zeros(data.n, bool)
-        kept[design.example[tied]] = kept[design.column[tied]] = True
-        return Remainder(kept, identified(design, tied))
+        kept = np.zeros(arguments.n, bool)
+        kept[regression.example[tied]] = kept[regression.column[tied]] = True
+        return Remainder(kept, identified(regression, tied))
 
 
 # ---- pairs and rankings
@@ -743,25 +572,9 @@ class Pairs(Family):
     fills = True  # beyond the end of a ranking
     noun = "comparisons"
 
-    def read(
-        self, X: Any, y: Any, more: dict[str, Any]
-    ) -> tuple[Any, Any, dict[str, Any]]:
+    def read(self, X: Any, y: Any, more: More) -> Read:
         if y is None:
-            both = [list(ranking) for ranking in X]
-            if not both:
-                raise ValueError("there are no rankings")
-            X = np.empty((len(both), 2), object)
-            for i, items in enumerate(both):
-                rest = (
-                    sorted(items.pop())
-                    if isinstance(items[-1], (set, frozenset))
-                    else []
-                )
-                if len({*items, *rest}) < len(items) + len(rest):
-                    raise ValueError(f"ranking {i} has an item twice")
-                X[i, 0] = items
-                X[i, 1] = rest
-            return X, None, more
+            return _rankings(X), None, more
         X = np.asarray(X)
         if X.ndim != 2 or X.shape[1] != 2:
             raise ValueError(
@@ -776,20 +589,17 @@ class Pairs(Family):
             )
         return X, y, more
 
-    def rows(self, data: Data) -> Design:
+    def rows(self, arguments: Arguments) -> Regression:
         """Comparisons of items; the strength of the first item is 0."""
-        pairs = data.X
-        y = data.y
-        n = len(data.X)
-        at = np.arange(n)
-        column = np.zeros(n, int)
+        pairs = arguments.X
+        y = arguments.y
+        at = np.arange(len(pairs))
+        column = np.zeros(len(pairs), int)
         if y is None:
-            turns = [
-                [*pairwise(x), *((x[-1], z) for z in rest if x)] for x, rest in data.X
-            ]
-            pairs = np.array([pair for t in turns for pair in t]).reshape(-1, 2)
-            at = np.repeat(at, [len(t) for t in turns])
+            turns = [_turns(*ranking) for ranking in arguments.X]
+            pairs = np.array([pair for turn in turns for pair in turn]).reshape(-1, 2)
             y = np.ones(len(pairs))
+            at = np.repeat(at, [len(turn) for turn in turns])
             column = np.array([c for t in turns for c in range(len(t))], dtype=int)
         if not len(y):
             raise ValueError("nothing is compared with anything")
@@ -800,34 +610,65 @@ class Pairs(Family):
         except TypeError as error:
             raise ValueError("items must all be words, or all be numbers") from error
         first, second = places.reshape(-1, 2).T
-        won, lost = np.flatnonzero(y > 0), np.flatnonzero(y < 1)  # draws are both
+        # A draw has both rows.
+        won = np.flatnonzero(y > 0)
+        lost = np.flatnonzero(y < 1)
+        some = np.append(won, lost)
         winner = np.append(first[won], second[lost])
         loser = np.append(second[won], first[lost])
-        some = np.append(won, lost)
         X = sp.eye_array(len(items) - 1, format="csr")
-        names = [str(x) for x in items[1:].tolist()]
-        never = np.zeros(len(some), bool)
-        table = (at[some], column[some])
-        data = data._replace(X=X)
-        return Design(data, X, winner - 1, loser - 1, never, *table, names)
+        return Regression(
+            arguments._replace(X=X),
+            X,
+            plus=winner - 1,
+            minus=loser - 1,
+            equality=np.zeros(len(some), bool),
+            at=at[some],
+            column=column[some],
+            names=[str(item) for item in items[1:].tolist()],
+        )
 
-    def remainder(self, report: Any, data: Data, identified: Any) -> Any:
+    def remainder(self, report: Any, arguments: Arguments, identified: Any) -> Any:
         """A mask of comparisons, or the remaining rankings."""
         kept = report.used & ~report.separated
-        out = list[list[Any]]()
-        if data.y is not None:
+        if arguments.y is not None:
             return kept
-        for i, (ranked, rest) in zip(data.example, data.X, strict=True):
-            gone = report.separated_rows[i]
+        out = list[list[Any]]()
+        for i in np.flatnonzero(kept[arguments.example]):
+            ranked, rest = arguments.X[i]
+            separated = report.separated_rows[arguments.example[i]]
             last = len(ranked) - 1
-            cuts = np.flatnonzero(gone[:last]) + 1
-            parts = [
-                ranked[a:b] for a, b in zip([0, *cuts], [*cuts, last + 1], strict=True)
-            ]
-            left = {x for x, cut in zip(rest, gone[last:], strict=False) if not cut}
-            parts[-1] = [*parts[-1], left] if left else parts[-1]
-            out += [part for part in parts if len(part) > 1 and kept[i]]
+            cuts = np.flatnonzero(separated[:last]) + 1
+            ends = [0, *cuts, last + 1]
+            parts = [ranked[a:b] for a, b in pairwise(ends)]
+            left = {
+                x for x, cut in zip(rest, separated[last:], strict=False) if not cut
+            }
+            if left:
+                parts[-1] = [*parts[-1], left]
+            out += [part for part in parts if len(part) > 1]
         return out
+
+
+def _rankings(given: Any) -> Array:
+    """Rankings as two columns: the ranked items in order, and the unranked ones, sorted."""
+    rankings = [list(ranking) for ranking in given]
+    if not rankings:
+        raise ValueError("there are no rankings")
+    out = np.empty((len(rankings), 2), object)
+    for i, items in enumerate(rankings):
+        ends_with_set = isinstance(items[-1], (set, frozenset))
+        rest = sorted(items.pop()) if ends_with_set else []
+        if len({*items, *rest}) < len(items) + len(rest):
+            raise ValueError(f"ranking {i} has an item twice")
+        out[i, 0] = items
+        out[i, 1] = rest
+    return out
+
+
+def _turns(ranked: list[Any], rest: list[Any]) -> list[tuple[Any, Any]]:
+    """The comparisons of a ranking: each item with the next, the last one with unranked ones."""
+    return [*pairwise(ranked), *((ranked[-1], item) for item in rest if ranked)]
 
 
 FAMILIES: dict[str, Family] = {
@@ -868,49 +709,45 @@ def family_of(name: str | None, y: Any) -> Family:
     return FAMILIES[name or ("binomial" if few else "multinomial")]
 
 
-def data_of(family: Family, X: Any, given: Mapping[str, Any]) -> Data:
+def arguments_for(family: Family, X: Any, given: Mapping[str, Any]) -> Arguments:
     """The examples of positive weight, with trials, read by their family."""
     y = given["y"]
     names = given["feature_names"]
-    weight = given["sample_weight"]
-    more = {
-        k: given[k]
-        for k in ("offset", "strata", "entry", "groups")
-        if given[k] is not None
-    }
+    pairs = isinstance(family, Pairs)
+    own = ("offset", "strata", "entry", "groups")
+    more = {key: given[key] for key in own if given[key] is not None}
     for key in more:
         if key not in family.takes:
             who = ", ".join(repr(f.name) for f in FAMILIES.values() if key in f.takes)
             raise ValueError(
                 f"{key} is for family {who}, but the family is {family.name!r}"
             )
-    pairs = family.name == "pairs"
     if y is None and not pairs:
         raise ValueError(f"y is missing: family={family.name!r} needs it")
     if "offset" in more:
         offset = check_array(more.pop("offset"), ensure_2d=False, input_name="offset")
         check_consistent_length(offset, X if y is None else y)
-    if isinstance(names, str):
-        raise ValueError(f"feature_names must be a list of names, but is {names!r}")
     if names is None and hasattr(X, "design_info"):  # a matrix of patsy
         names = X.design_info.column_names
-    names = _get_feature_names(X) if names is None else names
+    if names is None:
+        names = _get_feature_names(X)
     X, y, more = family.read(X, y, more)
     check_consistent_length(X, y)
-    n = X.shape[0]
-    names = [f"x{j}" for j in range(X.shape[1])] if names is None else names
-    if len(names) != X.shape[1] and not pairs:
-        raise ValueError(
-            f"feature_names has {len(names)} names, but X has {X.shape[1]} columns"
-        )
-    used = (
-        y.any(axis=1)
-        if isinstance(family, Labels) and y.ndim == 2
-        else np.ones(n, bool)
-    )
-    if weight is not None:
+    n, d = X.shape
+    if names is None:
+        names = [f"x{j}" for j in range(d)]
+    if len(names) != d and not pairs:
+        raise ValueError(f"feature_names has {len(names)} names, but X has {d} columns")
+    names = [str(name) for name in names]
+    used = np.ones(n, bool)
+    if isinstance(family, Labels) and y.ndim == 2:
+        used = y.any(axis=1)
+    if given["sample_weight"] is not None:
         used &= (
-            _check_sample_weight(weight, used[:, None], ensure_non_negative=True) > 0
+            _check_sample_weight(
+                given["sample_weight"], used[:, None], ensure_non_negative=True
+            )
+            > 0
         )
     if not used.any():
         raise ValueError(
@@ -920,91 +757,7 @@ def data_of(family: Family, X: Any, given: Mapping[str, Any]) -> Data:
         X = X[used]
         y = None if y is None else y[used]
         more = {k: v[used] if isinstance(v, np.ndarray) else v for k, v in more.items()}
-    names = [str(name) for name in names]
     asked = bool(given["fit_intercept"] and family.intercept)
-    constant = _constant_of(X, names) if asked else None
+    constant = constant_of(X, names) if asked else None
     added = asked and constant is None
-    return Data(X, y, np.flatnonzero(used), n, names, added, more, constant)
-
-
-def _constant_of(X: Any, names: list[str]) -> str | None:
-    """The first column that has one value in all rows, other than 0."""
-    high, low = (dense(end(axis=0)).ravel() for end in (X.max, X.min))
-    equal = np.flatnonzero((high == low) & (high != 0.0))
-    return names[equal[0]] if len(equal) else None
-
-
-def labels_of_rows(table: Any) -> Any:
-    """The index of a frame or a series; None: it has none."""
-    index = getattr(table, "index", None)
-    return None if callable(index) else index  # a method of lists
-
-
-def with_labels_of(X: Any, y: Any) -> Any:
-    """Outcomes, with the labels of the rows of a frame X where they have none of their own."""
-    index = labels_of_rows(X)
-    if y is None or index is None or labels_of_rows(y) is not None:
-        return y
-    import pandas as pd
-
-    values = np.asarray(y)
-    kind = pd.Series if values.ndim == 1 else pd.DataFrame
-    return y if values.dtype.names else kind(values, index=index)
-
-
-def numbers_of(X: Any) -> Any:
-    """X as an array of float64, dense or CSR."""
-    refuse_foreign("check_separability", X)
-    check_exact(X)
-    try:
-        how: Any = {"accept_sparse": "csr", "ensure_min_features": 0}
-        X = check_array(X, dtype=(np.float64, np.float32), **how)
-    except ValueError as error:
-        advice = {
-            "NaN": "X contains NaN; leave out the examples with missing values, or impute them",
-            "convert": "X holds words, but numbers are needed; give categories as dummies: "
-            "pandas.get_dummies(X, drop_first=True)",
-        }
-        text = next(
-            (text for word, text in advice.items() if word in str(error)), str(error)
-        )
-        raise ValueError(text) from error
-    return X.astype(np.float64, copy=False)
-
-
-def are_trials(y: Any) -> bool:
-    """Whether y has two columns, of successes and failures."""
-    return np.ndim(y) == 2 and np.shape(y)[1] == 2
-
-
-def labels_of(y: Any) -> Array:
-    """Labels in one column."""
-    y = column_or_1d(y)
-    assert_all_finite(y, input_name="y")
-    return np.asarray(y)
-
-
-def nonnegative(y: Any) -> Array:
-    """Counts, in one column or several."""
-    y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
-    if y.min() < 0:
-        raise ValueError("counts must not be negative, but some in y are")
-    return np.asarray(y)
-
-
-def codes(values: Any, name: str, n: int) -> Array:
-    """Integers for labels, in one column or several."""
-    values = np.asarray(values)
-    if values.dtype.kind == "f" and np.isnan(values).any():
-        raise ValueError(
-            f"{name} contains NaN; give those examples a label of their own"
-        )
-    if values.ndim not in (1, 2) or len(values) != n:
-        raise ValueError(
-            f"{name} must have {n} entries, but has the shape {values.shape}"
-        )
-    columns = values.reshape(n, -1).T
-    each = np.column_stack(
-        [np.unique(column, return_inverse=True)[1] for column in columns]
-    )
-    return np.asarray(np.unique(each, axis=0, return_inverse=True)[1]).ravel()
+    return Arguments(X, y, np.flatnonzero(used), n, names, added, more, constant)

@@ -1,4 +1,4 @@
-"""Separated rows of a design: one linear program, with its primal and dual solutions as proofs.
+"""Separated rows of a regression: one linear program, with its primal and dual solutions as proofs.
 
     max sum t   subject to   A w >= t,  E w = 0,  0 <= t <= 1
 
@@ -44,23 +44,37 @@ from scipy.sparse.linalg import lsmr
 from marginsvm._rounding import UNIT, rounding_of
 from marginsvm._typing import Array
 from marginsvm.certificate import exact_algebra as exact
-from marginsvm.separation.families import EXACT, Design, dense
+from marginsvm.separation.arguments import dense
+from marginsvm.separation.regression import MOST_INTEGERS, Regression
 
 Parts = tuple[Array, Array]  # numbers in double-double arithmetic: high and low parts
-TINY = 1e-9  # of unit vectors: 0 up to rounding
+
+# Sizes below which numbers are taken to be 0 or not to be, relative to their terms.
+TINY = 1e-9  # margins of unit vectors: 0 up to rounding
+ZERO = 1e-8  # singular values, and entries of a null space: 0 up to rounding
 CLEAR = 1e-6  # least dual variable of the squared hinge for unit rows at which a row overlaps
-CLOSE = 1e-11  # residual of a column, relative to its length, at which R leaves it out
+ROUGH = 1e-3  # the same, where Newton's steps are solved by lsmr
+# Residuals of a column, relative to its length: of one that may be dependent, and of one that R
+# leaves out.
+DEPENDENT = 1e-7
+CLOSE = 1e-11
+NO_LENGTH = 1e-300  # instead of 0, as a divisor
+
 # Largest dense matrices of sparse rows: entries (128 MB), and multiplications of their QR.
 DENSE = 2**24
 MULTIPLICATIONS = 1e10
-FEW, A_COLUMN, ROUNDS = (
-    500,
-    5,
-    50,
-)  # rows of a sample, at least, and for each column; samples
+MOST_DECIDED = (
+    2**25
+)  # multiplications with integers that decide which columns are independent
 VECTORS = 16  # largest dimension of a null space of large sparse matrices
 PRECISE = {"atol": 1e-13, "btol": 1e-13, "conlim": 0.0}  # of least squares
-TOLERANCES = {f"{side}_feasibility_tolerance": 1e-9 for side in ("primal", "dual")}
+
+# Rows of a sample, at least, and for each column. So many samples are all rows; and at most so many
+# are solved.
+FEW = 500
+A_COLUMN = 5
+SAMPLES = 4
+ROUNDS = 50
 
 
 @dataclass
@@ -69,34 +83,35 @@ class Split:
 
     Attributes
     ----------
-    at : ndarray of int
-        The sample of rows that was solved.
+    sample : ndarray of int
+        The rows that were solved.
     separated : ndarray of bool, shape (n_rows,)
         All rows.
     direction : tuple of two ndarray of shape (n_columns,)
         A direction that is positive on these and 0 on all others, as high and low parts.
-    weights : ndarray of shape (len(at),)
+    weights : ndarray of shape (len(sample),)
         Dual variables q with ``A'q = 0``, positive on rows that span the overlapping ones; of any
         sign for equalities.
-    kept, loose : ndarray of int
-        Columns independent of those before them; and columns dependent up to rounding.
+    independent, dependent_by_rounding : ndarray of int
+        Columns independent of those before them; and rounded columns that are dependent up to their
+        rounding.
     face : ndarray of shape (n_columns, k)
         Directions that are 0 on all overlapping rows: a basis, if it is ``spanned``.
-    round : ndarray or csr_array of shape (n_columns, n_kept)
+    basis : ndarray or csr_array of shape (n_columns, n_independent)
         Change of basis to well-conditioned coordinates.
-    sums : ndarray of shape (n_columns, 0 or 1)
-        A random null vector of the sample, if its columns are dependent.
+    null_vector : ndarray of shape (n_columns,)
+        A random null vector of the sample; zeros, if its columns are independent.
     """
 
-    at: Array
+    sample: Array
     separated: Array
     direction: Parts
     weights: Array
-    kept: Array
-    loose: Array
+    independent: Array
+    dependent_by_rounding: Array
     face: Array
-    round: Any
-    sums: Array
+    basis: Any
+    null_vector: Array
     spanned: bool = True
 
     @classmethod
@@ -104,69 +119,84 @@ class Split:
         """No row is separated, and no column identified."""
         none = np.zeros(0, int)
         empty = np.zeros((d, 0))
-        zeros = np.zeros(n, bool)
         w = (np.zeros(d), np.zeros(d))
-        return cls(none, zeros, w, np.zeros(0), none, none, empty, empty, empty)
+        separated = np.zeros(n, bool)
+        return cls(
+            none, separated, w, np.zeros(0), none, none, empty, empty, np.zeros(d)
+        )
 
 
-def split(design: Design, everything: bool = False) -> Split:
-    """Split the rows of a design; ``everything``: without a sample."""
-    n, d = design.shape
+def split(regression: Regression, everything: bool = False) -> Split:
+    """Split the rows of a regression; ``everything``: without a sample.
+
+    A sample grows by the worst of the rows that it misses, and half more of them each time.
+    """
+    n, d = regression.shape
     size = max(FEW, A_COLUMN * d)
-    chosen = np.full(n, everything or n <= 4 * size)
-    q = np.zeros(n)
+    chosen = np.full(n, everything or n <= SAMPLES * size)  # the sample's mask
     chosen[np.random.default_rng(0).permutation(n)[:size]] = True
+    q = np.zeros(n)  # dual variables that the samples have found
     for _ in range(ROUNDS):
-        at = np.flatnonzero(chosen)
-        A = design.rows(at)
+        sample = np.flatnonzero(chosen)
+        A = regression.rows(sample)
         if sp.issparse(A) and may_be_dense(A.shape[0], d):
             A = A.toarray()
-        found = _split(design, at, A, q[at])
-        missing = np.zeros(0, int) if chosen.all() else _missing(design, found, chosen)
-        unknown = found.separated.any() and not found.direction[0].any()
-        if unknown or not len(missing):
+        found = _split(regression, sample, A, q[sample])
+        if chosen.all():
+            return found
+        missing = _missing(regression, found, chosen)
+        nothing_known = found.separated.any() and not found.direction[0].any()
+        if nothing_known or not len(missing):
             return found
         chosen[missing[:size]] = True
-        q[at] = found.weights
+        q[sample] = found.weights
         size += size // 2
     return found
 
 
-def _missing(design: Design, found: Split, chosen: Array) -> Array:
-    """Rows to add to the sample: those that violate its direction, its face or ``sums``.
+def _missing(regression: Regression, found: Split, chosen: Array) -> Array:
+    """Rows to add to the sample: those that violate its direction, its face or null vector.
 
-    Nearly violating rows are included, the worst first. If there are none, the values of all rows
-    in these directions tell which are separated.
+    Nearly violating rows are included, the worst first. Also decides ``found.separated`` for the
+    rows outside the sample: it holds if none of them is to be added.
     """
     random = np.random.default_rng(1).standard_normal
-    face, all_ = (V @ random((V.shape[1], 2)) for V in (found.face, found.round))
-    W = np.column_stack([face, all_, found.direction[0], found.sums])
-    m = design.margins(W)
-    size = np.abs(W * design.reach[:, None]).max(axis=0)
-    lengths = np.abs(m[:, 2:4]).max(axis=1)  # in round coordinates, more or less
-    moved = np.abs(m[:, :2]) > np.maximum(64 * UNIT * size[:2], TINY * lengths[:, None])
-    on_face = moved.any(axis=1)
-    free = ~design.equality
-    m = m[:, 4:]
-    size = size[4:]
-    other_sum = (np.abs(m[:, 1:]) > TINY * size[1:]).any(axis=1)
-    found.separated = np.where(chosen, found.separated, on_face & free)
-    if not (~chosen & (on_face & (~free | (m[:, 0] <= 0)) | other_sum)).any():
+    # Two random directions of the face, and two of all: a row is moved by the first ones if it is
+    # not 0 on the face, and by the others as far as it is long in well-conditioned coordinates.
+    on_face = found.face @ random((found.face.shape[1], 2))
+    anywhere = found.basis @ random((found.basis.shape[1], 2))
+    W = np.column_stack([on_face, anywhere, found.direction[0], found.null_vector])
+    m = regression.margins(W)
+    size = np.abs(W * regression.reach[:, None]).max(axis=0)
+    lengths = np.abs(m[:, 2:4]).max(axis=1)
+    least = np.maximum(64 * UNIT * size[:2], TINY * lengths[:, None])
+    moved = (np.abs(m[:, :2]) > least).any(axis=1)
+    along = m[:, 4]
+    not_null = np.abs(m[:, 5]) > TINY * size[5]
+    free = ~regression.equality
+    found.separated = np.where(chosen, found.separated, moved & free)
+    violates = (moved & (~free | (along <= 0))) | not_null
+    if not (~chosen & violates).any():
         return np.zeros(0, int)
-    at = np.flatnonzero(~chosen & (on_face | other_sum))
-    return at[np.argsort(np.where(other_sum, -np.inf, m[:, 0])[at], kind="stable")]
+    at = np.flatnonzero(~chosen & (moved | not_null))
+    order = np.argsort(np.where(not_null, -np.inf, along)[at], kind="stable")
+    return at[order]
 
 
-def identified(design: Design, some: Array) -> Array:
+def identified(regression: Regression, some: Array) -> Array:
     """Features that are linearly independent of columns before them, in some of the rows."""
     i = np.flatnonzero(some)
+    if not len(i):
+        return i
     rows = {
-        name: getattr(design, name)[i] for name in ("plus", "minus", "equality", "at")
+        name: getattr(regression, name)[i]
+        for name in ("plus", "minus", "equality", "at")
     }
-    columns = split(replace(design, **rows)).kept if len(i) else i
-    width = design.X.shape[1]
-    d = design.data.X.shape[1]
-    feature = columns % width - (width - d)  # intercepts and thresholds come first
+    columns = split(replace(regression, **rows)).independent
+    # Intercepts and thresholds come first in each block of columns.
+    width = regression.X.shape[1]
+    d = regression.arguments.X.shape[1]
+    feature = columns % width - (width - d)
     return np.unique(feature[feature >= 0])
 
 
@@ -178,64 +208,74 @@ def may_be_dense(n: int, d: int) -> bool:
     return n * d <= DENSE and n * d * min(n, d) <= MULTIPLICATIONS
 
 
-def _split(design: Design, at: Array, A: Any, q: Array) -> Split:
-    n, d = design.shape
-    equality = design.equality[at]
-    unit = np.exp2(np.frexp(design.reach)[1])
+def _split(regression: Regression, sample: Array, A: Any, q: Array) -> Split:
+    """Split a sample with rows A. Some of its dual variables q may be known; others are 0."""
+    n, d = regression.shape
+    # Powers of two, by which columns (and, below, rows) have entries of about 1.
+    unit = np.exp2(np.frexp(regression.reach)[1])
     S = A * (1.0 / unit)
-    separated = np.zeros(n, bool)
-    sums = np.zeros((d, 1))
+    by_rounding = np.zeros(0, int)
+    null_vector = np.zeros(d)
     if sp.issparse(A):
-        kept, T, sums[:, 0] = _columns_of_sparse(sp.csr_array(S))
-        loose = kept[:0]
-        Z = sp.csr_array(S @ T)
+        independent, basis, null_vector = _columns_of_sparse(sp.csr_array(S))
+        Z = sp.csr_array(S @ basis)
     else:
-        kept, loose = _independent_columns(design, at, S)
+        independent, by_rounding = _independent_columns(regression, sample, S)
         side = np.exp2(np.frexp(np.abs(S).max(axis=1, initial=0.0))[1])[:, None]
-        Z, C = coordinates((S / side)[:, kept])
+        Z, C = coordinates((S / side)[:, independent])
         Z = Z * side
-        T = np.zeros((d, len(kept)))
-        out = np.setdiff1d(np.arange(d), kept)
-        T[kept] = C
-        if len(out) and len(at) < n:
-            sums[out, 0] = np.random.default_rng(2).standard_normal(len(out))
-            sums[kept, 0] = -np.linalg.lstsq(S[:, kept], S @ sums[:, 0], rcond=None)[0]
+        basis = np.zeros((d, len(independent)))
+        basis[independent] = C
+        if len(sample) < n:
+            null_vector = _random_dependence(S, independent)
     lengths = _lengths(Z)
     lengths[lengths == 0] = 1.0
     Z = _with_rows(Z, 1.0 / lengths)
-    separated[at], z, q, N, spanned = faces(Z, equality, q * lengths)
-    w = (T @ z, 0.0 * unit) if sp.issparse(T) else multiplied(T, z[:, None])
-    face = T @ N
-    face[_lengths(face) <= 1e-8 * _lengths(T)] = 0.0
-    direction = w[0].ravel() / unit, w[1].ravel() / unit
-    face = face / unit[:, None]
-    sums = sums / unit[:, None]
-    T = _with_rows(T, 1.0 / unit)
+    separated = np.zeros(n, bool)
+    separated[sample], z, q, N, spanned = faces(
+        Z, regression.equality[sample], q * lengths
+    )
+    if sp.issparse(basis):
+        w = (basis @ z, 0.0 * unit)
+    else:
+        high, low = multiplied(basis, z[:, None])
+        w = (high[:, 0], low[:, 0])
+    face = basis @ N
+    face[_lengths(face) <= ZERO * _lengths(basis)] = 0.0
     return Split(
-        at,
+        sample,
         separated,
-        direction,
+        (w[0] / unit, w[1] / unit),
         q / lengths,
-        kept,
-        loose,
-        face,
-        T,
-        sums,
+        independent,
+        by_rounding,
+        face / unit[:, None],
+        _with_rows(basis, 1.0 / unit),
+        null_vector / unit,
         spanned,
     )
 
 
 def _lengths(T: Any) -> Array:
+    """Lengths of rows."""
     return np.asarray(np.sqrt((T * T).sum(axis=1)))
 
 
 def _with_rows(T: Any, factors: Array) -> Any:
     """Rows times factors."""
-    return (
-        sp.csr_array(sp.diags_array(factors) @ T)
-        if sp.issparse(T)
-        else T * factors[:, None]
-    )
+    if sp.issparse(T):
+        return sp.csr_array(sp.diags_array(factors) @ T)
+    return T * factors[:, None]
+
+
+def _random_dependence(S: Array, independent: Array) -> Array:
+    """A random combination of the dependent columns, and what cancels it; zeros without any."""
+    out = np.zeros(S.shape[1])
+    dependent = np.setdiff1d(np.arange(len(out)), independent)
+    if len(dependent):
+        out[dependent] = np.random.default_rng(2).standard_normal(len(dependent))
+        out[independent] = -np.linalg.lstsq(S[:, independent], S @ out, rcond=None)[0]
+    return out
 
 
 def _columns_of_sparse(S: Any) -> tuple[Array, Any, Array]:
@@ -248,14 +288,15 @@ def _columns_of_sparse(S: Any) -> tuple[Array, Any, Array]:
     # VECTORS cannot span the null space of rows that wide; one tells which columns it moves.
     wide = len(used) > S.shape[0] + VECTORS
     V, known = null_vectors(S[:, used], 1 if wide else VECTORS)
-    V[np.abs(V).max(axis=1, initial=0.0) <= 1e-8] = 0.0
-    out = np.flatnonzero(V.any(axis=1))
-    sums = np.zeros(d)
+    V[np.abs(V).max(axis=1, initial=0.0) <= ZERO] = 0.0
+    dependent = np.flatnonzero(V.any(axis=1))
     if known:
-        out = len(V) - 1 - first_independent(V[::-1].T)[0]
-    kept = np.delete(used, out)
-    sums[used] = V @ np.random.default_rng(2).standard_normal(V.shape[1])
-    return kept, sp.eye_array(d, format="csr")[:, kept if known else used], sums
+        dependent = len(V) - 1 - first_independent(V[::-1].T)[0]
+    independent = np.delete(used, dependent)
+    null_vector = np.zeros(d)
+    null_vector[used] = V @ np.random.default_rng(2).standard_normal(V.shape[1])
+    columns = independent if known else used
+    return independent, sp.eye_array(d, format="csr")[:, columns], null_vector
 
 
 def first_independent(R: Array) -> tuple[Array, Array]:
@@ -263,53 +304,66 @@ def first_independent(R: Array) -> tuple[Array, Array]:
 
     Also returns the residuals of nearly dependent ones relative to their lengths, else infinity.
     """
-    kept = list[int]()
-    Q = np.zeros((min(R.shape), R.shape[0]))
-    left = np.full(R.shape[1], np.inf)
+    independent = list[int]()
+    Q = np.zeros((min(R.shape), R.shape[0]))  # orthonormal rows; the first ones are set
+    residuals = np.full(R.shape[1], np.inf)
     for j, v in enumerate(R.T.copy()):
-        if len(kept) == len(Q):
+        rank = len(independent)
+        if rank == len(Q):
             break
         length = np.sqrt(v @ v)
-        for _ in range(2):
-            v -= (Q[: len(kept)] @ v) @ Q[: len(kept)]
+        for _ in range(2):  # once more, for what rounding has left
+            v -= (Q[:rank] @ v) @ Q[:rank]
         rest = np.sqrt(v @ v)
-        if rest > 1e-7 * length:
-            Q[len(kept)] = v / rest
-            kept.append(j)
+        if rest > DEPENDENT * length:
+            Q[rank] = v / rest
+            independent.append(j)
         elif length > 0:
-            left[j] = rest / length
-    return np.array(kept, dtype=int), left
+            residuals[j] = rest / length
+    return np.array(independent, dtype=int), residuals
 
 
-def _independent_columns(design: Design, at: Array, S: Array) -> tuple[Array, Array]:
-    """Columns of scaled rows that are independent of those before them: kept, loose.
+def _independent_columns(
+    regression: Regression, sample: Array, S: Array
+) -> tuple[Array, Array]:
+    """Columns of scaled rows that are independent of those before them, and others by rounding.
 
     Few columns are decided in integers. Rounded columns that are dependent up to their rounding are
-    left out as well, as ``loose``.
+    no independent ones; they are returned as well.
     """
     R = _triangle(S)
-    kept, left = first_independent(R)
-    columns = kept
-    near = left < np.inf
-    rounded = design.rounded
-    loose = list[int]()
-    if near.any() and len(S) * (len(kept) + near.sum()) * len(kept) <= 2**25:
-        columns = np.union1d(kept, np.flatnonzero(near))
-        whole = columns[~rounded[columns]]
-        if len(whole):
-            whole = whole[exact.independent(design.integers(at)[:, whole])[1]]
-        columns = np.union1d(whole, columns[rounded[columns]])
-        for j in columns[near[columns] & rounded.any()].tolist():
-            before = np.setdiff1d(columns[columns < j], loose)
-            factors = np.linalg.lstsq(R[:, before], R[:, j], rcond=None)[0]
-            most = 32 * UNIT * np.sqrt(len(S)) * (1 + np.abs(factors).sum())
-            some = rounded[before] & (
-                np.abs(factors) > CLEAR * np.abs(factors).max(initial=0.0)
-            )
-            rest = np.linalg.norm(R[:, j] - R[:, before] @ factors)
-            loose += [j] * bool((some.any() or rounded[j]) and rest <= most)
-    columns = np.setdiff1d(columns, loose)
-    return columns, np.array(loose, dtype=int)
+    independent, residuals = first_independent(R)
+    nearly_dependent = np.flatnonzero(residuals < np.inf)
+    columns = np.union1d(independent, nearly_dependent)
+    work = len(S) * len(columns) * len(independent)
+    if not len(nearly_dependent) or work > MOST_DECIDED:
+        return independent, independent[:0]
+    rounded = regression.rounded
+    whole = columns[~rounded[columns]]
+    if len(whole):
+        M = regression.integers(sample)[:, whole]
+        whole = whole[exact.independent(M)[1]]
+    columns = np.union1d(whole, columns[rounded[columns]])
+    by_rounding = list[int]()
+    for j in np.intersect1d(columns, nearly_dependent).tolist():
+        before = np.setdiff1d(columns[columns < j], by_rounding)
+        if _is_dependent_by_rounding(R, j, before, rounded, len(S)):
+            by_rounding.append(j)
+    columns = np.setdiff1d(columns, by_rounding)
+    return columns, np.array(by_rounding, dtype=int)
+
+
+def _is_dependent_by_rounding(
+    R: Array, j: int, before: Array, rounded: Array, n: int
+) -> bool:
+    """Whether rounding n rows can have left the residual of column j on those before it."""
+    factors = np.linalg.lstsq(R[:, before], R[:, j], rcond=None)[0]
+    matter = np.abs(factors) > CLEAR * np.abs(factors).max(initial=0.0)
+    if not rounded[j] and not (rounded[before] & matter).any():
+        return False
+    residual = np.linalg.norm(R[:, j] - R[:, before] @ factors)
+    most = 32 * UNIT * np.sqrt(n) * (1 + np.abs(factors).sum())
+    return bool(residual <= most)
 
 
 def _triangle(S: Array) -> Array:
@@ -317,42 +371,52 @@ def _triangle(S: Array) -> Array:
     return np.asarray(np.linalg.qr(S, mode="r")) if len(S) > S.shape[1] else S
 
 
-def nearly_collinear(design: Design, kept: Array) -> Array:
+def nearly_collinear(regression: Regression, independent: Array) -> Array:
     """Columns that R would leave out: with a residual below 1e-11 of their length.
 
     A residual in some rows is at most that in all of them, and is on the diagonal of a triangle.
-    All rows are looked at (for large designs, as many as are written out) only if some of them do
-    not rule it out. Many sparse columns are not looked at.
+    All rows are looked at (for large X, as many as are written out) only if some of them do not
+    rule it out. Many sparse columns are not looked at.
     """
-    n, _ = design.shape
-    k = len(kept)
+    n = regression.shape[0]
+    k = len(independent)
     rng = np.random.default_rng(0)
-    for size in (2 * k + 50, max(EXACT // max(k, 1), 2 * k)):
+    for size in (2 * k + 50, max(MOST_INTEGERS // max(k, 1), 2 * k)):
         at = rng.choice(n, size, replace=False) if size < n else np.arange(n)
-        A = design.rows(at)
+        A = regression.rows(at)
         if sp.issparse(A) and not may_be_dense(*A.shape):
-            return kept[:0]
-        R = _triangle(dense(A)[:, kept] / design.reach[kept])
-        if len(at) >= k and (np.abs(R.diagonal()) > 1e3 * CLOSE * np.sqrt(n)).all():
-            return kept[:0]
-    return kept[first_independent(R)[1] <= CLOSE]
+            return independent[:0]
+        R = _triangle(dense(A)[:, independent] / regression.reach[independent])
+        # No entry of a column is above 1, and so no column is longer than sqrt(n).
+        far = np.abs(R.diagonal()) > 1e3 * CLOSE * np.sqrt(n)
+        if len(at) >= k and far.all():
+            return independent[:0]
+    return independent[first_independent(R)[1] <= CLOSE]
+
+
+WELL_CONDITIONED = (
+    1e4  # largest condition number of coordinates, before they are multiplied
+)
+MOST_DECOMPOSITIONS = 3  # one divides the condition number by 1e12 or more
+LEAST_PIVOT = (
+    1e-16  # of the diagonal, relative: columns may be dependent up to rounding
+)
 
 
 def coordinates(S: Array) -> tuple[Array, Array]:
     """``Z = S T`` with nearly orthonormal columns, and T."""
-    T = np.eye(S.shape[1])
+    k = S.shape[1]
+    T = np.eye(k)
     Z = S
-    for _ in range(3):
-        R = (
-            np.asarray(np.linalg.qr(Z, mode="r"))
-            if len(Z) >= Z.shape[1]
-            else np.eye(Z.shape[1])
-        )
-        least = 1e-16 * np.abs(R).max(initial=0.0) or 1.0  # of nothing but zeros
+    for _ in range(MOST_DECOMPOSITIONS):
+        R = np.asarray(np.linalg.qr(Z, mode="r")) if len(Z) >= k else np.eye(k)
+        least = LEAST_PIVOT * np.abs(R).max(initial=0.0)
+        if least == 0.0:  # there is nothing but zeros
+            least = 1.0
         R = R + np.diag(np.where(np.abs(R.diagonal()) < least, least, 0.0))
-        inverse = solve_triangular(R, np.eye(len(R))) if len(R) else R
+        inverse = solve_triangular(R, np.eye(k)) if k else R
         T = T @ inverse
-        if np.linalg.norm(R) * np.linalg.norm(inverse) < 1e4:
+        if np.linalg.norm(R) * np.linalg.norm(inverse) < WELL_CONDITIONED:
             return (Z @ inverse if Z is S else multiplied(S, T)[0]), T
         Z = multiplied(S, T)[0]
     return Z, T
@@ -386,57 +450,49 @@ def faces(
     """
     n, k = Z.shape
     sparse = sp.issparse(Z)
-    parts = list[Array]()
     q = np.zeros(n) + q
-    w = np.zeros(k)
-    fixed = np.zeros(n, bool)
-    rest = np.arange(n)
-    T = Z
+    rest = np.arange(n)  # rows that may be separated
+    fixed = np.zeros(n, bool)  # the others: these are known to overlap
+    overlap = equality | (q > 0)  # of the rest: which overlap
+    # The face so far: its basis (k, dimension), the rest in its coordinates (len(rest), dimension),
+    # and a direction in them. Sparse rows stay in the coordinates of Z.
     N = np.eye(0 if sparse else k)
-    over = equality | (q > 0)
+    T = Z
+    w = np.zeros(k)
+    parts = list[Array]()  # dual variables that each face has added, shape (n,)
     for method in (_hinge, _hinge, program, None):
-        fixed[rest[over]] = True
-        if over.any() and not sparse:
-            inside = null_space(T[over])
+        fixed[rest[overlap]] = True
+        if overlap.any() and not sparse:
+            inside = null_space(T[overlap])
             N = N @ inside
             w = inside.T @ w
             T = T @ inside
         lengths = _lengths(T)
-        on = ~over & (lengths > TINY)
-        T = T[on]
-        lengths = lengths[on]
-        rest = rest[on]
+        on_face = ~overlap & (lengths > TINY)
+        T = T[on_face]
+        lengths = lengths[on_face]
+        rest = rest[on_face]
         if method is None or not len(rest):
             break
         T = _with_rows(T, 1.0 / lengths)
         if w.any() and (T @ w > TINY * np.sqrt(w @ w)).all():
             break
         part = np.zeros(n)
-        if sparse and fixed.any():
+        by_newton = not (sparse and fixed.any())
+        if by_newton:
+            w, weights = method(T)
+            if sparse and weights.any():
+                w = 0.0 * w  # it is not 0 on overlapping rows
+        else:
             w, weights = program(T, Z[fixed])
             weights, part[fixed] = np.split(weights, [len(rest)])
-        else:
-            w, weights = method(T)
-            w = w * (
-                not sparse or not weights.any()
-            )  # else it is not 0 on overlapping rows
         if not w.any() and not weights.any():
             break  # nothing is known
-        over = weights > (
-            1e-3 if sparse and not fixed.any() else CLEAR
-        )  # of steps by lsmr
-        part[rest] = np.where(over, weights, 0.0) / lengths
+        overlap = weights > (ROUGH if sparse and by_newton else CLEAR)
+        part[rest] = np.where(overlap, weights, 0.0) / lengths
         parts.append(part)
+    q = _combined(Z, equality, q, parts)
     separated = np.isin(np.arange(n), rest)
-    for (
-        part
-    ) in parts:  # A'q = 0 holds on the previous face: correct in proportion to these
-        if not sparse:
-            part = part + _balancing(Z, part, np.where(equality, 1.0, q))
-        most = np.max(-part[q > 0] / q[q > 0], initial=0.0)
-        q = q + part / max(1.0, 2 * most)
-    last = q + _balancing(Z, q, np.where(equality, 1.0, q))
-    q = q if (last[~equality] < 0).any() else last
     if not len(rest):
         return separated, np.zeros(k), q, np.zeros((k, 0)), True
     if sparse:
@@ -444,28 +500,52 @@ def faces(
     return separated, N @ w, q, N, True
 
 
+def _combined(Z: Any, equality: Array, q: Array, parts: list[Array]) -> Array:
+    """Dual variables with ``Z'q = 0``, from those of each face in turn.
+
+    ``Z'q = 0`` holds for them on their face. Outside, those before balance them: they change in
+    proportion to their size, and stay positive if the later ones are small enough.
+    """
+    for part in parts:
+        if not sp.issparse(Z):
+            part = part + _balancing(Z, part, np.where(equality, 1.0, q))
+        most = np.max(-part[q > 0] / q[q > 0], initial=0.0)
+        q = q + part / max(1.0, 2 * most)
+    balanced = q + _balancing(Z, q, np.where(equality, 1.0, q))
+    return q if (balanced[~equality] < 0).any() else balanced
+
+
 def null_space(T: Array) -> Array:
     """An orthonormal basis of the null space."""
     if not len(T):
         return np.eye(T.shape[1])
-    s, V = np.linalg.svd(np.linalg.qr(T, mode="r") if len(T) > T.shape[1] else T)[1:]
-    return np.asarray(V[int((s > 1e-8 * s.max(initial=0.0)).sum()) :].T)
+    s, V = np.linalg.svd(_triangle(T))[1:]
+    rank = int((s > ZERO * s.max(initial=0.0)).sum())
+    return np.asarray(V[rank:].T)
 
 
-def _balancing(Z: Array, q: Array, by: Array) -> Array:
+def _balancing(Z: Any, q: Array, by: Array) -> Array:
     """The least changes of q, in units of ``by``, for which ``Z'q = 0``."""
-    some = np.flatnonzero(by)
     out = np.zeros(len(q))
-    D = _with_rows(Z[some], by[some]).T
-    right = -(Z.T @ q)
+    some = np.flatnonzero(by)
     if len(some):
-        solve = (
-            partial(lsmr, maxiter=1000, **PRECISE)
-            if sp.issparse(D)
-            else np.linalg.lstsq
-        )
-        out[some] = solve(D, right)[0]
+        D = _with_rows(Z[some], by[some]).T
+        solve = np.linalg.lstsq
+        if sp.issparse(D):
+            solve = partial(lsmr, maxiter=1000, **PRECISE)
+        out[some] = solve(D, -(Z.T @ q))[0]
     return out * by
+
+
+# Newton's method on the squared hinge loss.
+STEPS = 200  # it takes some ten where it converges; else the linear program decides
+LINE = 0.01  # relative length of the interval that holds the minimum along a line
+SINGULAR = (
+    1e-3  # ridge relative to the gradient, where fewer rows are active than columns
+)
+ROUNDED = 1e-13  # ridge relative to the Hessian's trace: more than its rounding
+MANY_COLUMNS = 2000  # above these, lsmr takes the place of a factorised Hessian
+LSMR = 300  # iterations for a step
 
 
 def _hinge(T: Any) -> tuple[Array, Array]:
@@ -475,32 +555,25 @@ def _hinge(T: Any) -> tuple[Array, Array]:
     neither is reached, the linear program is solved.
     """
     n, k = T.shape
-    m = np.zeros(T.shape[0])
     w = np.zeros(k)
-    for _ in range(200):
-        slack = np.maximum(1.0 - m, 0.0)
+    m = np.zeros(n)  # margins T w
+    for _ in range(STEPS):
         if m.any() and (m > TINY * np.sqrt(w @ w)).all():
             return w, np.zeros(n)
+        slack = np.maximum(1.0 - m, 0.0)
         active = np.flatnonzero(slack)
         A = T[active]
         right = slack[active]
         g = A.T @ right
-        ridge = (
-            1e-3 * np.sqrt(g @ g) * (len(active) < k)
-        )  # where the Hessian is singular
-        if k > 2000:
-            step = lsmr(A, right, np.sqrt(ridge), 1e-10, 1e-10, 0.0, 300)[0]
+        ridge = SINGULAR * np.sqrt(g @ g) * (len(active) < k)
+        if k > MANY_COLUMNS:
+            step = lsmr(A, right, np.sqrt(ridge), 1e-10, 1e-10, 0.0, LSMR)[0]
         else:
             H = dense(A.T @ A)
-            step = np.linalg.solve(H + (1e-13 * np.trace(H) + ridge) * np.eye(k), g)
+            ridge = ROUNDED * np.trace(H) + ridge
+            step = np.linalg.solve(H + ridge * np.eye(k), g)
         move = T @ step
-        low = 0.0
-        high = 1.0
-        t = 1.0
-        while high - low > 0.01 * high:  # until the minimum along this line
-            before = np.maximum(1.0 - m - t * move, 0.0) @ move > 0
-            low, high = (t, high) if before else (low, t)
-            t = 0.5 * (low + high)
+        t = _length_of_step(m, move)
         w = w + t * step
         m = m + t * move
         if g @ step <= UNIT:
@@ -510,21 +583,42 @@ def _hinge(T: Any) -> tuple[Array, Array]:
     return (w, slack) if converged else program(T)
 
 
+def _length_of_step(m: Array, move: Array) -> float:
+    """The t in [0, 1] that minimises ``|max(0, 1 - m - t move)|^2``: 1 first, then bisection."""
+    low = 0.0
+    high = 1.0
+    t = 1.0
+    while high - low > LINE * high:
+        descends = np.maximum(1.0 - m - t * move, 0.0) @ move > 0
+        if descends:
+            low = t
+        else:
+            high = t
+        t = 0.5 * (low + high)
+    return t
+
+
+TOLERANCES = {f"{side}_feasibility_tolerance": 1e-9 for side in ("primal", "dual")}
+SECONDS = 10.0  # time limit of a linear program
+
+
 def program(T: Any, E: Any = None) -> tuple[Array, Array]:
     """A direction, and the dual variables of T and of the equalities; zeros if time is short."""
     n, k = T.shape
-    E = sp.csr_array((0, T.shape[1])) if E is None else E
+    if E is None:
+        E = sp.csr_array((0, k))
+    n_equalities = E.shape[0]
     found = linprog(
         np.repeat([0.0, -1.0], [k, n]),
         A_ub=sp.hstack([sp.csr_array(-T), sp.eye_array(n)], format="csc"),
         b_ub=np.zeros(n),
-        A_eq=sp.hstack([E, sp.csr_array((E.shape[0], n))], format="csc"),
-        b_eq=np.zeros(E.shape[0]),
+        A_eq=sp.hstack([E, sp.csr_array((n_equalities, n))], format="csc"),
+        b_eq=np.zeros(n_equalities),
         bounds=np.repeat([[-np.inf, np.inf], [0.0, 1.0]], [k, n], axis=0),
-        options={**TOLERANCES, "time_limit": 10.0},
+        options={**TOLERANCES, "time_limit": SECONDS},
     )
     if found.x is None:
-        return np.zeros(k), np.zeros(n + E.shape[0])
+        return np.zeros(k), np.zeros(n + n_equalities)
     return found.x[:k], np.append(-found.ineqlin.marginals, found.eqlin.marginals)
 
 
@@ -534,18 +628,18 @@ def null_vectors(S: Any, most: int = VECTORS) -> tuple[Array, bool]:
     For large matrices, only some random ones, at most that many.
     """
     n, d = S.shape
-    rng = np.random.default_rng(0)
     if may_be_dense(max(n, d), d):
         return null_space(dense(S)), True
+    rng = np.random.default_rng(0)
     found = np.zeros((d, 0))
     while found.shape[1] < most:
         g = rng.standard_normal(d)
         length = np.sqrt(g @ g)
         if n:
             g -= S.T @ lsmr(S.T, g, **PRECISE, maxiter=5000)[0]
-        for _ in range(2):
+        for _ in range(2):  # once more, for what rounding has left
             g -= found @ (found.T @ g)
-        if np.sqrt(g @ g) <= 1e-8 * length:
+        if np.sqrt(g @ g) <= ZERO * length:
             return found, True
         found = np.column_stack([found, g / np.sqrt(g @ g)])
     return found, False

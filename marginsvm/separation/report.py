@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from textwrap import fill
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,20 +15,45 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 from marginsvm._threads import single_threaded_blas
 from marginsvm._typing import Array
 from marginsvm.separation import families
+from marginsvm.separation.arguments import Arguments, labels_of_rows, with_labels_of
 from marginsvm.separation.families import (
     FINITE,
     UNDECIDED,
     UNIDENTIFIED,
-    Data,
     Direction,
     Family,
 )
 from marginsvm.separation.fitted_models import arguments_of
 from marginsvm.separation.program import identified, nearly_collinear
-from marginsvm.separation.proof import answer, in_floats, of_graph, statuses
+from marginsvm.separation.proof import Answer, answer, in_floats, of_graph
+from marginsvm.separation.regression import Regression
+from marginsvm.separation.signs import statuses
+
+T = TypeVar("T")
 
 _WIDTH = 96  # characters of a line
 _LISTED = 20  # largest number of lines of the table, and of named examples
+
+
+class _OnRead(Generic[T]):
+    """A field that may be set to a function: it is called when the field is first read."""
+
+    def __init__(self, default: T) -> None:
+        self.default = default
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, report: Any, owner: type) -> T:
+        if report is None:
+            return self.default
+        value: Any = vars(report)[self.name]
+        if callable(value):
+            value = vars(report)[self.name] = value()
+        return cast(T, value)
+
+    def __set__(self, report: Any, value: T | Callable[[], T]) -> None:
+        vars(report)[self.name] = value
 
 
 class Coefficient(NamedTuple):
@@ -122,9 +147,9 @@ class Separability:
     exact: bool = False
     separable: bool | None = None
     direction: Direction | None = None
-    coefficients: tuple[Coefficient, ...] = ()
+    coefficients: _OnRead[tuple[Coefficient, ...]] = _OnRead(())
     overlap_weights: sp.csr_array | None = None
-    reason: str = ""
+    reason: _OnRead[str] = _OnRead("")
     nearly_collinear: tuple[str, ...] = ()
     family: str = "binomial"
     fit_intercept: bool = True
@@ -133,15 +158,6 @@ class Separability:
     pairs: Array = field(default_factory=lambda: np.zeros(0, bool))
     tail: Array | None = None
     given: Mapping[str, Any] = field(default_factory=dict)
-
-    def __getattribute__(self, name: str) -> Any:
-        value = super().__getattribute__(name)
-        if name in ("coefficients", "reason") and callable(
-            value
-        ):  # computed when it is read
-            value = value()
-            object.__setattr__(self, name, value)
-        return value
 
     def __getstate__(self) -> dict[str, Any]:
         """The state, with the coefficients computed."""
@@ -205,8 +221,8 @@ class Separability:
         n = X.shape[0] if hasattr(X, "shape") else len(X)
         if n != len(self.used):
             raise ValueError(f"X has {n} examples, but the report {len(self.used)}")
-        data = families.data_of(self._family, X, self.given)
-        return self._family.remainder(self, data, identified)
+        arguments = families.arguments_for(self._family, X, self.given)
+        return self._family.remainder(self, arguments, identified)
 
     def to_frame(self) -> Any:
         """Make a table of the coefficients.
@@ -224,65 +240,48 @@ class Separability:
         import pandas as pd
 
         frame = pd.DataFrame(self.coefficients, columns=["coefficient", "status"])
-        flat = self.direction and self._family.flat(*self.direction, self.fit_intercept)
-        return frame.assign(direction=0.0 if flat is None else flat).set_index(
-            "coefficient"
-        )
+        w: Any = 0.0
+        if self.direction is not None:
+            w = self._family.flat(*self.direction, self.fit_intercept)
+        return frame.assign(direction=w).set_index("coefficient")
 
     def __repr__(self) -> str:
-        first = sorted(self.coefficients, key=lambda c: c.status == FINITE)[:_LISTED]
-        shown = [
-            c for c in self.coefficients if c in first and first[0].status != FINITE
-        ]
+        texts = [fill(text, _WIDTH) for text in self._texts()]
+        every = self.coefficients
+        first = sorted(every, key=lambda c: c.status == FINITE)[:_LISTED]
+        if not first or first[0].status == FINITE:
+            return "\n".join(texts)
+        shown = [c for c in every if c in first]
         names = [_printable(c.name) for c in shown]
-        left = len(self.coefficients)
-        width = max(map(len, names), default=0)
+        width = max(map(len, names))
         words = {families.EITHER: "infinite, of either sign"}
         table = [
             f"  {name:<{width}}  {words.get(c.status, c.status)}"
             for name, c in zip(names, shown, strict=True)
         ]
-        more = f"  and {left - len(table)} more: see coefficients or to_frame()"
-        texts = [fill(text, _WIDTH) for text in self._texts()]
-        return "\n".join([*texts, *table, *[more] * (0 < len(table) < left)])
+        left = len(every) - len(table)
+        if left:
+            table.append(f"  and {left} more: see coefficients or to_frame()")
+        return "\n".join([*texts, *table])
 
     def _texts(self) -> list[str]:
         """Findings, and advice."""
         if self.kind == UNDECIDED:
             return [f"Undecided: {self.reason}"]
-        noun = self._family.noun
-        named = _listed(self._infinite())
-        sure = self.estimate_exists
-        doubt = ", up to rounding" if sure is None else ""
-        start = "Undecided in the last digits; up to rounding: " if sure is None else ""
+        start = doubt = ""
+        if self.estimate_exists is None:
+            start = "Undecided in the last digits; up to rounding: "
+            doubt = ", up to rounding"
         if self.kind == families.OVERLAP:
             texts = [
-                f"{start}No separation: the {noun} overlap. {self.reason}",
+                f"{start}No separation: the {self._family.noun} overlap. {self.reason}",
                 f"The maximum-likelihood estimate exists{doubt}. If a fit did not converge, "
                 "separation is not the reason: scale the features, or raise max_iter.",
             ]
         else:
-            firth = self._family.firth
-            modelled = self._modelled()
-            perfect = self._examples()[self.separated].tolist()
-            partly = int(self.separated_rows.any(axis=1).sum()) - len(perfect)
-            rest = f", and some outcomes are ruled out for {partly} others" * (
-                partly > 0
-            )
-            limit = " The finite coefficients are those of a fit to remainder(X)."
-            texts = [
-                f"{start}{self.kind.capitalize()} separation: {len(perfect)} of "
-                f"{len(self.separated)} {noun} {self._family.perfect}"
-                f"{f' ({_listed(perfect)})' * bool(perfect)}{rest}. {self.reason}",
-                f"The maximum-likelihood estimate does not exist{doubt}. "
-                f"Infinite{modelled}: {named or 'some contrasts'}.",
-                f"Report these as infinite; or penalise the fit (Firth: {firth}); or drop a "
-                "feature that is a mistake, such as a copy of the outcome."
-                f"{limit * (self.kind == families.QUASI)} Standard errors and Wald intervals of a "
-                "fit without a penalty mean nothing: give likelihood ratio tests and profile "
-                "likelihood intervals.",
-            ]
-        texts += [f"For a paper: {self.sentence}"] * bool(self.sentence)
+            texts = self._texts_of_separation(start, doubt)
+        if self.sentence:
+            texts.append(f"For a paper: {self.sentence}")
         if self.nearly_collinear:
             texts.append(
                 f"R would leave out {_listed(self.nearly_collinear)}: nearly a combination of the "
@@ -292,17 +291,39 @@ class Separability:
             texts.append(
                 f"{self.constant} is constant: it is the intercept, and none is added."
             )
-        offset = "The offset changes nothing of this."
-        return [*texts, *[offset] * (self.given.get("offset") is not None)]
+        if self.given.get("offset") is not None:
+            texts.append("The offset changes nothing of this.")
+        return texts
+
+    def _texts_of_separation(self, start: str, doubt: str) -> list[str]:
+        """Which examples are separated, which coefficients are infinite, and what to do."""
+        family = self._family
+        perfect = self._examples()[self.separated].tolist()
+        partly = int(self.separated_rows.any(axis=1).sum()) - len(perfect)
+        listed = f" ({_listed(perfect)})" if perfect else ""
+        others = ""
+        if partly > 0:
+            others = f", and some outcomes are ruled out for {partly} others"
+        limit = ""
+        if self.kind == families.QUASI:
+            limit = " The finite coefficients are those of a fit to remainder(X)."
+        modelled = family.modelled(self.given["y"], self.used)
+        infinite = _listed(self._infinite()) or "some contrasts"
+        return [
+            f"{start}{self.kind.capitalize()} separation: {len(perfect)} of "
+            f"{len(self.separated)} {family.noun} {family.perfect}{listed}{others}. {self.reason}",
+            f"The maximum-likelihood estimate does not exist{doubt}. "
+            f"Infinite{modelled}: {infinite}.",
+            f"Report these as infinite; or penalise the fit (Firth: {family.firth}); or drop a "
+            f"feature that is a mistake, such as a copy of the outcome.{limit} Standard errors and "
+            "Wald intervals of a fit without a penalty mean nothing: give likelihood ratio tests "
+            "and profile likelihood intervals.",
+        ]
 
     def _examples(self) -> Array:
         """The labels of the examples in a frame, or their positions."""
-        labels = families.labels_of_rows(self.given["y"])
+        labels = labels_of_rows(self.given["y"])
         return np.arange(len(self.used)) if labels is None else np.asarray(labels)
-
-    def _modelled(self) -> str:
-        """Of which outcome the coefficients are."""
-        return self._family.modelled(self.given["y"], self.used)
 
     def _infinite(self) -> list[str]:
         """The names of infinite coefficients."""
@@ -315,21 +336,24 @@ class Separability:
         """A sentence for a paper; empty if the estimate exists, or the report is undecided."""
         if self.estimate_exists is not False:
             return ""
-        named = self._infinite()
-        n = int(self.separated.sum())
-        s, verb = ("", "is") if len(named) == 1 else ("s", "are")
-        some = any(c.status == FINITE for c in self.coefficients)
-        rest = "; the other estimates are those of the limit" if some else ""
+        infinite = self._infinite()
+        s, verb = ("", "is") if len(infinite) == 1 else ("s", "are")
+        rest = ""
+        if any(c.status == FINITE for c in self.coefficients):
+            rest = "; the other estimates are those of the limit"
         return (
-            f"The maximum-likelihood estimate{s} of {_listed(named) or 'some contrasts'} {verb} "
-            f"infinite ({self.kind} separation of {n} of {int(self.used.sum())} "
-            f"{self._family.noun}){rest}."
+            f"The maximum-likelihood estimate{s} of {_listed(infinite) or 'some contrasts'} {verb} "
+            f"infinite ({self.kind} separation of {int(self.separated.sum())} of "
+            f"{int(self.used.sum())} {self._family.noun}){rest}."
         )
 
 
 def _listed(names: Any) -> str:
-    few = map(_printable, names[:_LISTED])
-    return ", ".join(few) + ", ..." * (len(names) > _LISTED)
+    """The first names, separated by commas."""
+    few = [_printable(name) for name in names[:_LISTED]]
+    if len(names) > _LISTED:
+        few.append("...")
+    return ", ".join(few)
 
 
 def _printable(name: Any) -> str:
@@ -444,69 +468,115 @@ def check_separability(
     >>> report.kind, int(report.separated.sum()), report.coefficients[-1]
     ('quasi-complete', 10, Coefficient(name='x4', status='-inf'))
     """
-    given = {
-        name: value for name, value in locals().items() if name not in ("X", "family")
-    }
     fitted = arguments_of(X, y)
     if fitted is not None:
         return check_separability(**fitted)
+    given = {
+        "y": y,
+        "fit_intercept": fit_intercept,
+        "sample_weight": sample_weight,
+        "offset": offset,
+        "strata": strata,
+        "entry": entry,
+        "groups": groups,
+        "feature_names": feature_names,
+    }
     validate_parameter_constraints(_CONSTRAINTS, given, "check_separability")
     kind = families.family_of(family, y)
-    data = families.data_of(kind, X, given)
+    arguments = families.arguments_for(kind, X, given)
     kind.warn_of(y)
-    given["y"] = families.with_labels_of(X, y)
-    used = np.isin(np.arange(data.n), data.example)
-    common: dict[str, Any] = {"family": kind.name, "fit_intercept": data.intercept}
-    common |= {"constant": data.constant, "used": used, "given": given}
+    given["y"] = with_labels_of(X, y)
+    unknown = Separability(
+        UNDECIDED,
+        np.zeros((arguments.n, 1), bool),
+        family=kind.name,
+        fit_intercept=arguments.intercept,
+        constant=arguments.constant,
+        used=np.isin(np.arange(arguments.n), arguments.example),
+        given=given,
+    )
     try:
-        return Separability(**_of_rows(kind, data), **common)
+        return _decided(unknown, kind, arguments)
     except MemoryError as error:
-        return Separability(
-            UNDECIDED, np.zeros((data.n, 1), bool), reason=f"{error}.", **common
-        )
+        return replace(unknown, reason=f"{error}.")
 
 
-def _of_rows(kind: Family, data: Data) -> dict[str, Any]:
-    design = kind.rows(data)
-    known = of_graph(design) if isinstance(kind, families.Pairs) else answer(design)
+def _decided(unknown: Separability, kind: Family, arguments: Arguments) -> Separability:
+    """The report, with what is to be found out about its rows."""
+    regression = kind.rows(arguments)
+    by_graph = isinstance(kind, families.Pairs)
+    known = of_graph(regression) if by_graph else answer(regression)
     found = known.found
+    separated = found.separated
+    collinear = (
+        found.independent[:0]
+        if by_graph
+        else nearly_collinear(regression, found.independent)
+    )
+    table = kind.table(regression, separated)
+    w, tail = _printed_direction(regression, known)
+    direction = None
+    if separated.any() and not known.undecided:
+        direction = kind.direction(w, regression)
+    weights = None
+    if not (known.separable or by_graph):
+        shape = (arguments.n, arguments.n) if kind.compares else table.shape
+        weights = _overlap_weights(regression, known, shape)
+    coefficients = _on_demand(regression, known)
+    return replace(
+        unknown,
+        kind=UNDECIDED if known.undecided else families.kind_of(separated),
+        exact=by_graph or (known.face is not None and not known.reason),
+        separable=known.separable,
+        separated_rows=table,
+        direction=direction,
+        tail=tail,
+        overlap_weights=weights,
+        nearly_collinear=tuple(regression.names[j] for j in collinear.tolist()),
+        pairs=separated,
+        coefficients=lambda: coefficients()[0],
+        reason=lambda: coefficients()[1],
+    )
+
+
+def _printed_direction(regression: Regression, known: Answer) -> tuple[Array, Array]:
+    """The direction in the units of the given X, and what rounding takes from it as printed."""
+    w, low = known.found.direction
     face = known.face
-    separated = known.found.separated
+    if face is not None and not face.is_all:  # the proved direction itself
+        near = face.near(known.found.direction)
+        w, low = in_floats(near, face.independent, len(w))
+    top = np.abs(w * regression.reach).max(initial=0.0)
+    size = np.exp2(-np.frexp(top)[1])
+    high = w * size * regression.unit
+    return high, (w * size - high / regression.unit) + low * size
+
+
+def _overlap_weights(
+    regression: Regression, known: Answer, shape: tuple[int, int]
+) -> sp.csr_array:
+    """The dual variables as a table; their absolute values sum to 1."""
+    found = known.found
+    some = np.flatnonzero(found.weights)
+    q = found.weights[some]
+    at = found.sample[some]
+    places = (regression.example[at], regression.column[at])
+    return sp.csr_array((q / (np.abs(q).sum() or 1.0), places), shape=shape)
+
+
+def _on_demand(
+    regression: Regression, known: Answer
+) -> Callable[[], tuple[tuple[Coefficient, ...], str]]:
+    """A function of the coefficients and the report's reason, which it computes once."""
 
     @cache
     @single_threaded_blas()
-    def coefficients() -> tuple[tuple[Coefficient, ...], str]:
-        each, unknown = known.signs or statuses(design, found, face)
-        left = f"The signs of these are not decided: {_listed([design.names[j] for j in unknown])}."
-        text = " ".join(t for t in (known.reason, left * bool(unknown)) if t)
-        return tuple(map(Coefficient, design.names, each)), text
+    def compute() -> tuple[tuple[Coefficient, ...], str]:
+        status, unknown = known.signs or statuses(regression, known.found, known.face)
+        reasons = [known.reason] if known.reason else []
+        if unknown:
+            names = _listed([regression.names[j] for j in unknown])
+            reasons.append(f"The signs of these are not decided: {names}.")
+        return tuple(map(Coefficient, regression.names, status)), " ".join(reasons)
 
-    w, low = found.direction
-    if face is not None and not face.is_all:  # the proved direction itself
-        w, low = in_floats(face.near(found.direction), face.kept, len(w))
-    size = np.exp2(-np.frexp(np.abs(w * design.reach).max(initial=0.0))[1])
-    high = w * size * design.unit
-    some = np.flatnonzero(found.weights)
-    q = found.weights[some]
-    at = found.at[some]
-    table = kind.table(design, separated)
-    shape = (data.n, data.n) if kind.compares else table.shape
-    weights = q / (np.abs(q).sum() or 1.0), (design.example[at], design.column[at])
-    proof = (
-        None if known.separable or known.signs else sp.csr_array(weights, shape=shape)
-    )
-    shown = separated.any() and not known.undecided
-    close = found.kept[:0] if known.signs else nearly_collinear(design, found.kept)
-    return {
-        "kind": UNDECIDED if known.undecided else families.kind_of(separated),
-        "exact": bool(known.signs) or (face is not None and not known.reason),
-        "separable": known.separable,
-        "separated_rows": table,
-        "direction": kind.direction(high, design) if shown else None,
-        "tail": (w * size - high / design.unit) + low * size,
-        "coefficients": lambda: coefficients()[0],
-        "overlap_weights": proof,
-        "reason": lambda: coefficients()[1],
-        "nearly_collinear": tuple(design.names[j] for j in close.tolist()),
-        "pairs": separated,
-    }
+    return compute
