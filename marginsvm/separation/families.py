@@ -727,6 +727,8 @@ def arguments_for(family: Family, X: Any, given: Mapping[str, Any]) -> Arguments
     if "offset" in more:
         offset = check_array(more.pop("offset"), ensure_2d=False, input_name="offset")
         check_consistent_length(offset, X if y is None else y)
+    if isinstance(names, str):
+        raise ValueError(f"feature_names must be a list of names, but is {names!r}")
     if names is None and hasattr(X, "design_info"):  # a matrix of patsy
         names = X.design_info.column_names
     if names is None:
