@@ -439,13 +439,18 @@ def test_hanashiro_theorem_3(balanced, kind, rng):
 
 
 def test_r_is_a_factor_that_a_grid_can_search(rng):
+    """Below the paper's range, too: longer steps, and bounds that hold."""
     X, y = separable(rng)
-    with pytest.raises(ValueError, match=r"'r'.*\[1\.0, inf\)"):
-        OptimisticPerceptron(r=0.9).fit(X, y)
-    search = GridSearchCV(OptimisticPerceptron(), {"r": [1.0, 2.0]}, cv=2).fit(
-        1e6 * X, y
-    )
+    with pytest.raises(ValueError, match=r"'r'.*\[0\.001, inf\)"):
+        OptimisticPerceptron(r=1e-4).fit(X, y)
+    grid = {"r": [0.25, 0.5, 1.0, 2.0]}
+    search = GridSearchCV(OptimisticPerceptron(), grid, cv=2).fit(1e6 * X, y)
     assert not np.isnan(search.cv_results_["mean_test_score"]).any()
+    short, paper = (OptimisticPerceptron(r=r).fit(X, y) for r in (0.5, 1.0))
+    assert short.status_ == paper.status_ == "certified"
+    assert short.margin_ <= paper.margin_bound_
+    assert paper.margin_ <= short.margin_bound_
+    assert short.n_iter_ < paper.n_iter_
 
 
 @pytest.mark.parametrize("n", [5, 8])
