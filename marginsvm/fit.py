@@ -419,7 +419,7 @@ class Stopping:
 
     Attributes
     ----------
-    goal : {"gap", "separation", "rounds"}
+    goal : {"gap", "separation", "iterations"}
         What ends the fit: the relative gap ``tol``, any separator of the examples, or only
         ``max_iter``.
     tol : float
@@ -502,7 +502,7 @@ class Stopping:
         A soft margin is positive even if the classes overlap; ``separates`` tells whether the
         predictor separates the examples without slack (True if not checked yet).
         """
-        if self.goal == "rounds":
+        if self.goal == "iterations":
             return None
         positive = lower > 0.0
         if self.goal == "separation" and positive and separates:
@@ -591,7 +591,7 @@ def play(
         )
         progress, status = check(algorithm, problem, stopping, progress)
         stopped = on_round is not None and on_round(progress)
-    if status is None and stopping.goal != "rounds":
+    if status is None and stopping.goal != "iterations":
         # the certified bounds may reach the goal
         found = progress.certified or certify(algorithm, problem, progress)
         progress = progress._replace(certified=found)
@@ -699,7 +699,7 @@ def check(
     promising = status is not None and n > before + wait
     is_soft = (
         np.isfinite(problem.C) or problem.nu is not None
-    ) and stopping.goal != "rounds"
+    ) and stopping.goal != "iterations"
     if not (promising or (is_soft and n >= before + before // 4 + UNPROMISED)):
         return progress, None
     bounds = certify(algorithm, problem, progress)

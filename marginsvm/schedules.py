@@ -1,4 +1,4 @@
-"""Schedules of steps, momenta and norms: functions of the round, open to a grid search."""
+"""Schedules of steps, momenta and norms: functions of the iteration, open to a grid search."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class PowerSchedule(BaseEstimator):
     power : float, default=0.0
         Decay (dimensionless); 0 is a constant, 0.5 the schedule of Nacson et al.
     scale : float, default=1.0
-        Value at the first round (dimensionless). A step of 1 is that of Ji et al. (2021).
+        Value at the first iteration (dimensionless). A step of 1 is that of Ji et al. (2021).
 
     References
     ----------
@@ -44,7 +44,7 @@ class PowerSchedule(BaseEstimator):
         self.scale = scale
 
     def __call__(self, t: int) -> float:
-        """Value at round ``t`` = 0, 1, ..."""
+        """Value at iteration ``t`` = 0, 1, ..."""
         return self.scale / (t + 1) ** self.power
 
 
@@ -54,7 +54,7 @@ class NesterovSchedule(BaseEstimator):
     Parameters
     ----------
     delay : float, default=1.0
-        Rounds until the momentum is one half (a number of rounds: dimensionless).
+        Iterations until the momentum is one half (a number: dimensionless).
 
     References
     ----------
@@ -71,7 +71,7 @@ class NesterovSchedule(BaseEstimator):
         self.delay = delay
 
     def __call__(self, t: int) -> float:
-        """Value at round ``t`` = 0, 1, ..."""
+        """Value at iteration ``t`` = 0, 1, ..."""
         return t / (t + self.delay)
 
 
@@ -87,7 +87,7 @@ class GrowthSchedule(BaseEstimator):
     growth : float, default=1.2
         Factor from one phase to the next (dimensionless).
     period : int, default=5
-        Rounds in a phase (a number of rounds: dimensionless).
+        Iterations in a phase (a number: dimensionless).
 
     References
     ----------
@@ -109,7 +109,7 @@ class GrowthSchedule(BaseEstimator):
         self.period = period
 
     def __call__(self, t: int) -> float:
-        """Value at round ``t`` = 0, 1, ..."""
+        """Value at iteration ``t`` = 0, 1, ..."""
         return self.scale * exp(min(log(self.growth) * (t // self.period), _LONGEST))
 
 
@@ -126,11 +126,15 @@ NORMS: dict[str, Callable[[int], float]] = {"progressive": GrowthSchedule()}
 def resolve(
     schedule: Schedule | None, names: dict[str, Callable[[int], float]]
 ) -> Callable[[int], float]:
-    """Make a function of the round of a name, a number, a callable, or of None, which is 0."""
+    """Make a function of the iteration of a name, a number, a callable, or of None: no momentum."""
     if isinstance(schedule, type):
         name = schedule.__name__
         raise ValueError(
             f"{name} is a class: pass a schedule, such as {name}(), in its place"
+        )
+    if schedule is None and names is not MOMENTA:
+        raise ValueError(
+            'None is no step: pass "constant", which is 1, another name, a number or a function'
         )
     if isinstance(schedule, str):
         if schedule not in names:
@@ -148,7 +152,7 @@ def step_at(schedule: Callable[[int], float], t: int, name: str = "step") -> flo
     value = float(schedule(t))
     if not 0.0 < value < float("inf"):
         raise ValueError(
-            f"{name} must be positive and finite, but its schedule gave {value} at round {t}"
+            f"{name} must be positive and finite, but its schedule gave {value} at iteration {t}"
         )
     return value
 
@@ -158,7 +162,7 @@ def momentum_at(schedule: Callable[[int], float], t: int) -> float:
     value = float(schedule(t))
     if not 0.0 <= value <= 1.0:
         raise ValueError(
-            f"momentum must lie in [0, 1], but its schedule gave {value} at round {t}"
+            f"momentum must lie in [0, 1], but its schedule gave {value} at iteration {t}"
         )
     return value
 
@@ -166,7 +170,7 @@ def momentum_at(schedule: Callable[[int], float], t: int) -> float:
 def each_of(
     at: Callable[[Callable[[int], float], int], float], schedule: Any, rounds: range
 ) -> Array:
-    """``at(schedule, t)`` of each round, where ``at`` is ``step_at`` or ``momentum_at``.
+    """``at(schedule, t)`` of each iteration, where ``at`` is ``step_at`` or ``momentum_at``.
 
     Values of schedules of this module are computed before their extremes are checked: at once, if
     NumPy's arithmetic has the bits of Python's. A power may differ in its last digit.

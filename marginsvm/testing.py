@@ -248,7 +248,9 @@ def _continued(estimator: type) -> None:
     part = _fit(_make(estimator, C=1.0, max_iter=5, tol=0.0, warm_start=True), X, y)
     part = pickle.loads(pickle.dumps(part))
     _fit(part.set_params(max_iter=12), X, y)
-    assert part.n_iter_ == whole.n_iter_, f"{part.n_iter_} rounds, not {whole.n_iter_}"
+    assert part.n_iter_ == whole.n_iter_, (
+        f"{part.n_iter_} iterations, not {whole.n_iter_}"
+    )
     assert part.margin_ == whole.margin_, (
         f"margin_ is {part.margin_}, not {whole.margin_}"
     )

@@ -151,9 +151,9 @@ def test_own_schedules_are_called_once_a_draw():
     asked = []
     each_of(step_at, Own(), range(4, 9))
     assert asked == [4, 5, 6, 7, 8]
-    with pytest.raises(ValueError, match=r"step must be .* -1.0 at round 30"):
+    with pytest.raises(ValueError, match=r"step must be .* -1.0 at iteration 30"):
         each_of(step_at, Own(), range(20, 40))
-    with pytest.raises(ValueError, match=r"momentum must lie .* 2.0 at round 3"):
+    with pytest.raises(ValueError, match=r"momentum must lie .* 2.0 at iteration 3"):
         each_of(momentum_at, PowerSchedule(scale=2.0), range(3, 9))
 
 
@@ -250,7 +250,7 @@ def test_quantiles(n, rng):
 
 
 def test_cycles_of_a_table_that_is_not_balanced_end(monkeypatch):
-    """What rounding leaves is followed to its dead end, and dropped."""
+    """What iterationing leaves is followed to its dead end, and dropped."""
     monkeypatch.setattr(_compiling, "njit", None)
     source = Path(draws.__file__).read_text()
     plain = {"__name__": "plain"}  # parts cannot be called once they are compiled

@@ -286,7 +286,7 @@ def test_more_rounds_are_advised_where_they_help(cls, C, rng):
     X, y = separable(rng, n=600, d=40, margin=0.05)
     few, many = (make(cls, C=C, tol=1e-9, stopping="gap", max_iter=n) for n in (1, 200))
     text = warning_of(few, X, y)
-    assert "max_iter=1 rounds" in text
+    assert "max_iter=1 iterations" in text
     assert "Increase max_iter" in text
     assert fit(many, X, y).gap_ < few.gap_
 

@@ -512,7 +512,7 @@ STATUSES = [
     ("gap", np.inf, 0.0, 1e-15, {"separates": False, "refuted": True}, "no_margin"),
     ("gap", np.inf, 0.0, 1e-3, {"separates": False}, None),
     ("gap", 1.0, 0.0, 1e-15, {"separates": False}, None),
-    ("rounds", np.inf, 0.9, 0.9, {}, None),
+    ("iterations", np.inf, 0.9, 0.9, {}, None),
 ]
 
 

@@ -209,12 +209,14 @@ def test_rates_are_those_of_the_share(nu):
     best, far = robust_margin(peer, X, y, nu) / problem.radius, np.log(1.0 / nu)
     for t in (1, 2, 5, 20, 200):
         # the margin of w_t is measured in the next round
-        found = play(Momentum(), problem, Stopping("rounds", max_iter=t + 1)).progress
+        found = play(
+            Momentum(), problem, Stopping("iterations", max_iter=t + 1)
+        ).progress
         bound = 4 * (1 + far) * (1 + 2 * np.log(t + 1)) / (best * (t + 1) ** 2)
         assert found.lower >= best - bound
         assert found.upper**2 - 8 * far / (t + 1) ** 2 <= best**2 * (1 + 1e-6)
         found = play(
-            AcceleratedPlay(), problem, Stopping("rounds", max_iter=t)
+            AcceleratedPlay(), problem, Stopping("iterations", max_iter=t)
         ).progress
         regret = 8 * far / (t * (t + 1))
         assert max(found.lower, 0.0) ** 2 >= best**2 * (1 - 1e-6) - regret

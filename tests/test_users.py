@@ -189,7 +189,7 @@ def test_progress_bars_know_how_many_rounds_may_come(cls, rng):
 
     class Counting(AtRound):
         def on_fit_task_end(self, estimator, context, **known):
-            if context.task_name == "round":
+            if context.task_name == "iteration":
                 counts[-1][0] += 1
             else:
                 counts[-1][1] = context.max_subtasks
@@ -321,7 +321,9 @@ def test_callbacks_of_searches_see_each_round(cancer):
     model = MomentumMarginClassifier(max_iter=3, C=1.0).set_callbacks(monitor)
     search = GridSearchCV(model, {"tol": [1e-3]}, cv=2)
     fit(search, StandardScaler().fit_transform(X), y)
-    rounds = [line for line in monitor.get_logs().data if line["task_name"] == "round"]
+    rounds = [
+        line for line in monitor.get_logs().data if line["task_name"] == "iteration"
+    ]
     assert len(rounds) == 3 * 3  # two folds, and all examples
     assert min(line["accuracy"] for line in rounds) > 0.5
 

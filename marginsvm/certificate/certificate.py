@@ -236,7 +236,7 @@ class Certificate(Bounds):
         how = (
             "stalled"
             if self.status == "stalled"
-            else f"ended after max_iter={max_iter} rounds"
+            else f"ended after max_iter={max_iter} iterations"
         )
         return (
             f"{how} at a relative gap above tol={tol} (certificate_ has both bounds)."

@@ -144,7 +144,7 @@ class DualState(CallbackSupportMixin):
                     n, before = progress.n_iter, played
                     last, played = progress, n
                     certified = progress.certified or certified
-                    # after rounds 1, 2, 4, 8 and so on, and after every thousandth
+                    # after iterations 1, 2, 4, 8 and so on, and after every thousandth
                     due = (
                         n.bit_length() > before.bit_length()
                         or n // 1000 > before // 1000
@@ -158,12 +158,12 @@ class DualState(CallbackSupportMixin):
                             if np.isfinite(value)
                         )
                         gap = relative_gap(progress.lower, progress.upper)
-                        line = f"round {n}: {text} (relative gap {gap:.3g})"
+                        line = f"iteration {n}: {text} (relative gap {gap:.3g})"
                         print(f"[{type(self).__name__}] {line}")
                     if not getattr(self, "_skl_callbacks", None):
                         return False
                     task, known = (
-                        context.subcontext(task_name="round"),
+                        context.subcontext(task_name="iteration"),
                         {"X": X, "y": y},
                     )
                     task.call_on_fit_task_begin(estimator=self, **known)

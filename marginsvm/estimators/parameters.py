@@ -189,8 +189,13 @@ def _written(value: Any) -> str:
 
 KERNELS = {*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"}
 # A schedule of steps or of momentum: a name, a number or a function of the round;
-# or None, for no momentum.
-STEP = (StrOptions(set(STEPS)), Interval(Real, 0.0, None, closed="neither"), callable)
+# None is no momentum; as a step, it is refused by ``resolve``.
+STEP = (
+    StrOptions(set(STEPS)),
+    Interval(Real, 0.0, None, closed="neither"),
+    callable,
+    None,
+)
 MOMENTUM = (
     StrOptions(set(MOMENTA)),
     Interval(Real, 0.0, 1.0, closed="both"),
@@ -291,6 +296,7 @@ class CommonParameters(WarmParameters, ClassParameters):
         ``"gap"``: end at ``tol``; ``"separation"``: also without training errors.
     """
 
+    tol: float = 1e-2
     stopping: str = parameter(StrOptions({"gap", "separation"}), default="gap")
 
 

@@ -238,7 +238,7 @@ class AcceleratedPerceptron(
     play : {"optimistic", "nesterov", "mirror_prox"}
         ``"optimistic"``: the learner is optimistic (Algorithms 1 and 2). For p = 2 also
         ``"nesterov"``: the data player (Algorithm 3, Nesterov's method on the exponential loss);
-        ``"mirror_prox"``: both, two passes a round (Algorithm 5), guaranteed only to find a
+        ``"mirror_prox"``: both, two passes an iteration (Algorithm 5), guaranteed only to find a
         separator or a proof that there is none.
 
     See Also
@@ -269,7 +269,6 @@ class AcceleratedPerceptron(
     'certified'
     """
 
-    tol: float = 1e-2
     play: str = parameter(StrOptions(set(PLAYS)), default="optimistic")
 
     def _algorithm(self) -> Algorithm:

@@ -186,7 +186,7 @@ class AdaptiveSamplingKernelClassifier(
 ):
     r"""Maximum-margin classifier for kernels that draws one example at a time.
 
-    For kernel matrices that do not fit in memory. Each round draws one example, with a higher
+    For kernel matrices that do not fit in memory. Each iteration draws one example, with a higher
     probability for a smaller margin, and computes its column of the matrix. Usually few different
     examples are drawn; their columns are cached.
 
@@ -196,7 +196,7 @@ class AdaptiveSamplingKernelClassifier(
         ``"linear"``, ``"precomputed"``, a name of ``sklearn.metrics.pairwise.pairwise_kernels``, or
         ``kernel(X, Y) -> matrix``. If it has a method ``prepare``, it gets ``prepare(X)``.
     fit_intercept : bool
-        Whether to fit an intercept (not penalised). A round then draws one example of each class
+        Whether to fit an intercept (not penalised). A draw then is one example of each class
         (k > 2: of two or three classes that form a cycle).
     max_iter : int
         Limit on draws, including those before a warm start.
@@ -208,7 +208,8 @@ class AdaptiveSamplingKernelClassifier(
         Step theta_t (dimensionless): that of ``schedule``, a name, a number, or a function of the
         draw t.
     momentum : {"schedule", "nesterov"}, float, callable or None
-        Momentum beta_t in [0, 1] (dimensionless), given as ``step``; None: none.
+        Momentum beta_t in [0, 1] (dimensionless), given as ``step``. None: no momentum, whatever
+        ``schedule`` is.
 
     Attributes
     ----------
@@ -242,7 +243,6 @@ class AdaptiveSamplingKernelClassifier(
     ('certified', True)
     """
 
-    tol: float = 1e-2
     max_iter: int = 100_000
     schedule: str = parameter(StrOptions({"momentum", "theory"}), default="momentum")
     step: Schedule = parameter(StrOptions({"schedule"}), *STEP, default="schedule")

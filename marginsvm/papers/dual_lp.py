@@ -343,7 +343,6 @@ class DualLpPerceptron(
     ('certified', True)
     """
 
-    tol: float = 1e-2
     accelerated: bool = parameter("boolean", default=True)
     sampling: str = parameter(
         StrOptions({"permutation", "uniform", "curvature"}), default="permutation"
@@ -355,7 +354,8 @@ class DualLpPerceptron(
         if self.sampling == "curvature" and self.accelerated:
             raise ValueError(
                 'sampling="curvature" is for accelerated=False: Algorithm 2 draws its rows with '
-                "equal probabilities"
+                "equal probabilities. A grid over both is a list of two: [{'accelerated': [True]}, "
+                "{'accelerated': [False], 'sampling': ['permutation', 'curvature']}]"
             )
         return DualLp(
             accelerated=self.accelerated,

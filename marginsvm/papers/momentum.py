@@ -127,7 +127,7 @@ class MomentumMarginClassifier(
     r"""Maximum-margin classifier by momentum on an exponentially-tailed loss.
 
     Gradient descent on the exponential or logistic loss maximises the margin; with normalized
-    gradients and momentum in the dual, to within O(log t / t^2) after t rounds.
+    gradients and momentum in the dual, to within O(log t / t^2) after t iterations.
 
     Parameters
     ----------
@@ -143,8 +143,8 @@ class MomentumMarginClassifier(
         ``"normalized"``: dual variables sum to 1. ``"theory"``: gradient of psi (section 2 of Ji et
         al.) over its smoothness. ``"plain"``: gradient of the loss.
     norm : {"progressive"}, float or callable
-        Norm of the predictor after each round (dimensionless); None: not scaled.
-        ``"progressive"``: times 1.2 every five rounds, after Wang, Min and Wu (with
+        Norm of the predictor after each iteration (dimensionless); None: not scaled.
+        ``"progressive"``: times 1.2 every five iterations, after Wang, Min and Wu (with
         ``momentum=None``), without their warm-up by normalized descent, and with the norm set in
         place of a projection.
 
@@ -174,7 +174,6 @@ class MomentumMarginClassifier(
     ('certified', True)
     """
 
-    tol: float = 1e-2
     loss: str | Response = parameter(
         StrOptions(set(LOSSES)), HasMethods("respond"), default="exponential"
     )

@@ -94,11 +94,11 @@ class OptimisticPerceptron(
     DualStateMixin,
     BaseEstimator,
 ):
-    r"""Perceptron of optimistic play: it separates within O(r^2 log n / gamma) rounds.
+    r"""Perceptron of optimistic play: it separates within O(r^2 log n / gamma) iterations.
 
-    It needs about 1 / gamma rounds where Rosenblatt's perceptron needs 1 / gamma^2, gamma being the
-    best margin. The learner predicts that the distribution over the examples stays that of the last
-    round. The margin of its average converges to the maximum.
+    It needs about 1 / gamma iterations, gamma being the best margin, where Rosenblatt's perceptron
+    needs up to 1 / gamma^2. The learner predicts that the distribution over the examples stays that
+    of the last iteration. The margin of its average converges to the maximum.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class OptimisticPerceptron(
     r : float
         The paper's bound on the norms of the examples, relative to the largest (dimensionless, at
         least 0.001). Theorem 3 asks for 1 or more. A smaller one means longer steps, by 1 / r^2:
-        often far fewer rounds, without a promise that they converge; bounds hold for any r.
+        often far fewer iterations, without a promise that they converge; bounds hold for any r.
 
     See Also
     --------
@@ -140,7 +140,6 @@ class OptimisticPerceptron(
     'separated'
     """
 
-    tol: float = 1e-2
     r: float = parameter(Interval(Real, 1e-3, None, closed="left"), default=1.0)
 
     def _algorithm(self) -> OptimisticPlay:

@@ -112,18 +112,18 @@ class BatchPerceptron(
 ):
     r"""Batch perceptron: supergradient ascent on the smallest margin.
 
-    Every round adds the row of smallest margin. If the classes are not separable, the predictors do
-    not converge, and their average is the model.
+    Every iteration adds the row of smallest margin. If the classes are not separable, the
+    predictors do not converge, and their average is the model.
 
     Parameters
     ----------
     fit_intercept : bool
-        Whether to fit an intercept; it is not penalised. Each round then adds the row of smallest
-        margin of each class (k > 2: along a cycle of classes).
+        Whether to fit an intercept; it is not penalised. Each iteration then adds the row of
+        smallest margin of each class (k > 2: along a cycle of classes).
     steps : {"constant", "cotter"}
-        ``"constant"``: the row itself is added, as by Rosenblatt. ``"cotter"``: round t adds 1 /
-        sqrt(t) of it (relative to the largest norm), and the predictor is projected onto the unit
-        ball.
+        ``"constant"``: the row itself is added, as by Rosenblatt. ``"cotter"``: iteration t adds
+        1 / sqrt(t) of it (relative to the largest norm), and the predictor is projected onto the
+        unit ball.
 
     See Also
     --------
@@ -131,8 +131,8 @@ class BatchPerceptron(
 
     Notes
     -----
-    With ``steps="constant"``, w separates after :math:`1 / \gamma^2` rounds. With
-    ``steps="cotter"``, the smallest margin of the average of T rounds is at least
+    With ``steps="constant"``, w separates after :math:`1 / \gamma^2` iterations. With
+    ``steps="cotter"``, the smallest margin of the average of T iterations is at least
     :math:`\gamma - 3 / \sqrt T`.
 
     References

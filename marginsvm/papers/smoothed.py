@@ -35,7 +35,7 @@ class SmoothedKernelPerceptron(
     DualStateMixin,
     BaseEstimator,
 ):
-    r"""Smoothed normalized kernel perceptron (SNKP): sqrt(log n) / rho rounds to a separator.
+    r"""Smoothed normalized kernel perceptron (SNKP): sqrt(log n) / rho iterations to a separator.
 
     An accelerated perceptron: Nesterov's excessive gap technique for the smallest margin, smoothed
     by an entropy. Each round costs one product with the kernel matrix. Unless it is stopped at the
@@ -66,8 +66,6 @@ class SmoothedKernelPerceptron(
     >>> clf.status_, clf.score(X[:100], y[:100])
     ('certified', 1.0)
     """
-
-    tol: float = 1e-2
 
     def _algorithm(self) -> AcceleratedPlay:
         return AcceleratedPlay()

@@ -163,7 +163,7 @@ class AtRound:
     ):
         self.found = X, y, fitted_estimator
         return (
-            context.task_name == "round"
+            context.task_name == "iteration"
             and context.task_id + 1 == self.number
             and self.act()
         )
