@@ -22,7 +22,8 @@ from marginsvm.certificate import publication
 from marginsvm.certificate.certificate import relative_gap
 from marginsvm.certificate.certified import Certified, of_outputs, scales_of
 from marginsvm.certificate.overlap import WORTH_A_PROOF, prove_overlap, vanishing
-from marginsvm.problem.adapter import ColumnPlan, KernelMatrixAdapter
+from marginsvm.problem.adapter import KernelMatrixAdapter
+from marginsvm.problem.column_cache import ColumnPlan
 from marginsvm.problem.matrix import FLOAT64
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.responses import Response, Weights, softmax

@@ -24,8 +24,8 @@ from marginsvm.kernels import two_layer_relu_ntk
 from marginsvm.papers import adaptive_sampling, draws
 from marginsvm.papers.adaptive_sampling import Draws
 from marginsvm.problem import responses
-from marginsvm.problem.adapter import ColumnPlan, GramAdapter
-from marginsvm.problem.column_cache import ColumnCache
+from marginsvm.problem.adapter import GramAdapter
+from marginsvm.problem.column_cache import ColumnCache, ColumnPlan
 from marginsvm.problem.rows import make_rows
 from marginsvm.schedules import (
     NesterovSchedule,

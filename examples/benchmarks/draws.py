@@ -12,7 +12,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from marginsvm import AdaptiveSamplingKernelClassifier
-from marginsvm.problem.adapter import ColumnPlan, GramAdapter
+from marginsvm.problem.adapter import GramAdapter
+from marginsvm.problem.column_cache import ColumnPlan
 from marginsvm.problem.rows import make_rows
 
 N, k, d = 10_000, 10, 50

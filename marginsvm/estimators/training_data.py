@@ -33,6 +33,7 @@ from marginsvm.problem.adapter import (
     LinearAdapter,
     NotFinite,
 )
+from marginsvm.problem.gram import diagonal_of
 from marginsvm.problem.kernel_functions import Kernel, kernel_on
 from marginsvm.problem.matrix import (
     FLOAT64,
@@ -431,8 +432,8 @@ def norms_of(kernel: Kernel, X: Any) -> Array:
         return as_matrix(X).norms()
     if kernel.metric == "precomputed":  # fit refuses a matrix of which this is not true
         return np.ones(X.shape[0])
-    blocks = [as_matrix(X)[i : i + 256].array for i in range(0, X.shape[0], 256)]
-    diagonal = np.concatenate([np.diagonal(kernel(B, B)) for B in blocks])
+    X = as_matrix(X)
+    diagonal = diagonal_of(lambda i, j: kernel(X[i].array, X[j].array), len(X))
     return np.sqrt(np.maximum(diagonal.astype(np.float64), 0.0))
 
 

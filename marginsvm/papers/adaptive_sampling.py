@@ -27,7 +27,8 @@ from marginsvm.estimators.parameters import (
 )
 from marginsvm.estimators.results import Fitted
 from marginsvm.fit import Algorithm, Candidate, Requirements
-from marginsvm.problem.adapter import CACHE_SIZE, ColumnPlan, KernelMatrixAdapter
+from marginsvm.problem.adapter import CACHE_SIZE, KernelMatrixAdapter
+from marginsvm.problem.column_cache import ColumnPlan
 from marginsvm.problem.matrix import FLOAT64
 from marginsvm.problem.vectors import Vector
 from marginsvm.schedules import (

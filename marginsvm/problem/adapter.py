@@ -3,40 +3,36 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from copy import copy
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf
 
 from marginsvm._rounding import UNIT, inner
 from marginsvm._threads import cached_property, single_threaded_blas
 from marginsvm._typing import Array
-from marginsvm.problem.column_cache import CACHE_SIZE, ColumnCache
+from marginsvm.problem.column_cache import CACHE_SIZE, ColumnCache, ColumnPlan
 from marginsvm.problem.design import Design, mean_of
 from marginsvm.problem.examples import FloatExamples
 from marginsvm.problem.gram import Gram
 from marginsvm.problem.matrix import (
     FLOAT32,
     FLOAT64,
-    Dense,
     Matrix,
     as_matrix,
     support_of,
 )
 from marginsvm.problem.norms import LpNorm
-from marginsvm.problem.programs import classification, cost_of_slack, regression
+from marginsvm.problem.one_pass import respond_in_one_pass, to_read_once
+from marginsvm.problem.programs import cost_of_slack, programs_of
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.responses import (
     Response,
     Softmax,
     below,
-    reads_once,
     softmax,
 )
-from marginsvm.problem.rows import OutputRows, Rows, share_caps
+from marginsvm.problem.rows import Rows, share_caps
 from marginsvm.problem.vectors import (
     BestResponse,
     Predictor,
@@ -44,59 +40,26 @@ from marginsvm.problem.vectors import (
     from_the_start,
     responded,
 )
+from marginsvm.problem.work import Work
 
 # Sizes (units of x) whose squares neither overflow nor vanish; and those of float32.
 LARGEST_NORM, LARGEST_FLOAT32 = 1e152, 1e35
 # Number of examples whose mean is the centre where iterations do not depend on the radius: any
 # point among the examples will do, and the mean of all would take a pass.
 CENTRE = 256
-# Entries in memory (32 MiB) for which a compiled pass is worth the import of numba; and the largest
-# size of the group products that such a pass, or one over files, keeps for each block (1 MiB).
-LARGE, LARGEST_SUMS = 2**22, 2**17
 # A squared norm |A'alpha|^2 below minus this, relative to sum(alpha)^2 and the largest kernel
 # value, is not due to rounding, even of float32: the kernel has negative eigenvalues.
 NEGATIVE = 1e-5
-LARGEST_COST = (
-    1e100  # of slack (in radii): squares of sums of such weights still are numbers
-)
-EXAMINED = (
-    500  # examples whose kernel matrix is searched for negative eigenvalues: 0.1 s
-)
-ROUNDINGS = (
-    16  # of a kernel value; an eigenvalue of n examples may be off by n times as much
+# Cost of slack (in radii): squares of sums of such weights still are numbers.
+LARGEST_COST = 1e100
+INDEFINITE = (
+    "The kernel matrix is not positive semidefinite ({}): it holds no inner products, and margins "
+    "mean nothing. Choose another kernel, such as 'rbf', or other parameters of this one{}."
 )
 
 
 class NotFinite(ValueError):  # noqa: N818 - of examples
     """Examples that hold NaN or infinity, or that are too long for float64."""
-
-
-class ColumnPlan(NamedTuple):
-    """How columns of the Gram matrix are kept: memory in MB, columns in a batch."""
-
-    cache_size: float = 0.0
-    batch: int = 1
-
-
-@dataclass
-class Work:
-    """Passes and kernel evaluations of a fit so far.
-
-    Attributes
-    ----------
-    passes : float
-        Passes over the examples; with kernels, products with the Gram matrix. Looking at a tenth of
-        the examples is a tenth of a pass.
-    kernel_evaluations : int
-        Inner products of two examples (values of a kernel, or entries of a column).
-    """
-
-    passes: float = 0.0
-    kernel_evaluations: int = 0
-
-    def count(self, number: int) -> None:
-        """Count inner products of two examples."""
-        self.kernel_evaluations += number
 
 
 class KernelMatrixAdapter(ABC):
@@ -322,26 +285,15 @@ class KernelMatrixAdapter(ABC):
     @cached_property
     def programs(self) -> list[QuadraticProgram]:
         """The program of the problem; of each output, where outputs are separate problems."""
-        rows, examples = self.rows, self.examples
-        given: dict[str, Any] = {
-            "weight": rows.weights,
-            "intercept": rows.balanced,
-            "signs": self.signs,
-            "p": self.norm_of_predictors.p,
-            "nu": self.nu,
-        }
-        if not isinstance(rows, OutputRows):
-            given |= {"C": self.C, "loss": self.loss}
-            return [classification(examples, rows.codes, rows.n_classes, **given)]
-        low, high = rows.intervals.low, rows.intervals.high
-        given["rounded"] = rows.intervals.rounded
-        given["loss"] = "epsilon_insensitive" if self.loss == "hinge" else "squared"
-        outputs: Iterable[tuple[Array, Array, float]] = [(low, high, self.C)]
-        if rows.scales is not None:
-            low, high = (end.reshape(rows.n_examples, -1).T for end in (low, high))
-            costs = np.broadcast_to(self.costs, len(low))
-            outputs = zip(low, high, costs.astype(float).tolist(), strict=True)
-        return [regression(examples, a, b, C=C, **given) for a, b, C in outputs]
+        return programs_of(
+            self.examples,
+            self.rows,
+            self.costs,
+            loss=self.loss,
+            nu=self.nu,
+            signs=self.signs,
+            p=self.norm_of_predictors.p,
+        )
 
     @property
     def prices(self) -> list[Array | None]:
@@ -378,20 +330,7 @@ class KernelMatrixAdapter(ABC):
 
     def gram(self, row_ids: Array, others: Array) -> Array:
         """A block of ``A A^T``, for two sets of rows given by their flat indices."""
-        examples, signs = self.rows.locate(row_ids)
-        other_examples, other_signs = (
-            (examples, signs) if others is row_ids else self.rows.locate(others)
-        )
-        if signs.shape[1] == 1:
-            G = self.examples.gram(examples, other_examples)
-        else:  # rows of many classes share their examples
-            few, at = np.unique(examples, return_inverse=True)
-            same = other_examples is examples
-            rest, there = (
-                (few, at) if same else np.unique(other_examples, return_inverse=True)
-            )
-            G = self.examples.gram(few, rest)[at[:, None], there]
-        G *= signs @ other_signs.T
+        G = self.rows.map.gram(self.examples, row_ids, others)
         if self.ridge is not None:
             G += self.ridge.flat[row_ids][:, None] * (row_ids[:, None] == others)
         return G
@@ -564,24 +503,19 @@ class LinearAdapter(KernelMatrixAdapter):
     def respond(
         self, w: Predictor, mu: float = 1.0, response: Response = softmax
     ) -> BestResponse:
-        rows, design, passes = self.rows, self.design, self.work.passes
-        near = self._read_once
+        passes, near = self.work.passes, self._read_once
         if near is None or self.upper is not None or not isinstance(response, Softmax):
             best = super().respond(w, mu, response)
         else:
-            response = from_the_start(response, w)
+            rows, design = self.rows, self.design
             coef, shift = design.for_products(
                 self.norm_of_predictors.mirror(w.image), False
             )
-            found = near.each(
-                lambda X, some, ridge: response.of_block(
-                    X, some, ridge, coef, shift, mu
-                ),
-                rows,
-                None if self.ridge is None else self.ridge * w.coef,
-                join=lambda found: [response.of_blocks(found)],
+            slack = None if self.ridge is None else self.ridge * w.coef
+            response = from_the_start(response, w)
+            weights, image = respond_in_one_pass(
+                response, near, rows, slack, coef, shift, mu
             )
-            weights, image = response.of_all(rows, response.of_blocks(found), mu)
             total = 0.0 if rows.balanced else rows.adjoint(weights.q).sum(axis=0)
             vector = Vector(design.completed(image, total), weights.q)
             best = responded(vector, weights)
@@ -590,13 +524,7 @@ class LinearAdapter(KernelMatrixAdapter):
 
     @cached_property
     def _read_once(self) -> Matrix | None:
-        """The examples, if their blocks are read once for scores and products."""
-        near, rows = self.design.near.sampled, self.rows
-        if rows.n_offsets**2 * self.design.d > LARGEST_SUMS:
-            return None
-        if isinstance(near, Dense) and near.size >= LARGE and reads_once(near, rows):
-            return near.in_parts()
-        return None if self.design.X.in_memory else near
+        return to_read_once(self.design, self.rows)
 
     def columns(self) -> ColumnCache:
         return self._column_cache
@@ -731,41 +659,13 @@ class GramAdapter(KernelMatrixAdapter):
     # Kernels that are not positive semidefinite.
 
     def flaw(self) -> str:
-        if getattr(self.examples.kernel, "is_definite", False):
-            return ""  # eigenvalues take half of the time of a small fit
-        if self._is_definite(centred=self.rows.balanced):
+        if self.examples.is_definite(centred=self.rows.balanced):
             return ""
         return self._indefinite("it has negative eigenvalues")
 
-    def _is_definite(self, *, centred: bool) -> bool:
-        """Whether the kernel matrix of some examples is positive semidefinite up to rounding.
-
-        Centred: on coefficients that sum to 0 (predictors with an unpenalised intercept).
-        """
-        n, gram = self.rows.n_examples, self.examples
-        some = np.unique(np.linspace(0, n - 1, min(n, EXAMINED)).astype(int))
-        K = gram.values(some, some).astype(
-            FLOAT64, copy=False
-        )  # of a given matrix, a copy
-        K += gram.constant**2
-        rounding = (
-            ROUNDINGS * len(some) * float(np.finfo(gram.dtype).eps * np.abs(K).max())
-        )
-        if centred:
-            K -= K.mean(axis=0)
-            K -= K.mean(axis=1)[:, None]
-        K.flat[:: len(K) + 1] += rounding or 1.0  # 0: of a matrix of zeros
-        # a factor takes a tenth of the time of eigenvalues
-        return bool(dpotrf(K.T, lower=1, clean=0, overwrite_a=1)[1] == 0)
-
     def _indefinite(self, evidence: str) -> str:
-        text = (
-            f"The kernel matrix is not positive semidefinite ({evidence}): it holds no inner "
-            "products, and margins mean nothing. Choose another kernel, such as 'rbf', or other "
-            "parameters of this one"
-        )
         free = self.rows.balanced or self.examples.constant
-        helps = not free and self._is_definite(centred=True)
-        return text + (
-            ", or set fit_intercept=True, which helps here." if helps else "."
+        helps = not free and self.examples.is_definite(centred=True)
+        return INDEFINITE.format(
+            evidence, ", or set fit_intercept=True, which helps here" if helps else ""
         )

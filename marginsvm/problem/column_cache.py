@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -173,3 +173,10 @@ class ColumnCache:
     def _stamp(self, places: Array) -> None:
         self.used[-1] += 1
         self.used[places[places >= 0]] = self.used[-1]
+
+
+class ColumnPlan(NamedTuple):
+    """How columns of the Gram matrix are kept: memory in MB, columns in a batch."""
+
+    cache_size: float = 0.0
+    batch: int = 1

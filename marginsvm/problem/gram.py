@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg.lapack import dpotrf
 
 from marginsvm._rounding import CHAIN, PAIRWISE, additions, product
 from marginsvm._threads import cached_property, ordered_map
@@ -36,6 +37,9 @@ from marginsvm.problem.norms import LpNorm
 COMPUTED_BYTES, STRIP_BYTES, STRIPS, AT_ONCE = 2**24, 2**22, 8, 2**23
 EXAMPLES_AT_ONCE = 4096  # of a column that a thread computes
 BLOCK = 128  # examples of a block on the diagonal, of which only the diagonal is kept
+EXAMINED = 500  # examples whose matrix is searched for negative eigenvalues: 0.1 s
+# Rounding errors of a kernel value; an eigenvalue of n examples may be off by n times as much.
+ROUNDINGS = 16
 
 
 def plain(X: Any) -> Any:
@@ -139,8 +143,7 @@ class Gram(FloatExamples):
                 K = self.kernel.of(self.products.examples.squared_norms(LpNorm(), None))
             with np.errstate(over="ignore"):  # in float32
                 return self.kernel.checked(self._as_kept(K, np.arange(self.n), None))
-        blocks = (np.arange(i, min(i + BLOCK, self.n)) for i in range(0, self.n, BLOCK))
-        return np.concatenate([np.diagonal(self.values(some, some)) for some in blocks])
+        return diagonal_of(self.values, self.n)
 
     def in_units(self, radius: float) -> Self:
         """The matrix in units of another radius."""
@@ -164,6 +167,26 @@ class Gram(FloatExamples):
         vars(other).pop("_single", None)
         other.kept = None
         return other
+
+    def is_definite(self, *, centred: bool) -> bool:
+        """Whether the matrix of some examples is positive semidefinite up to rounding.
+
+        Centred: on coefficients that sum to 0 (predictors with an unpenalised intercept).
+        """
+        if getattr(self.kernel, "is_definite", False):
+            return True  # eigenvalues take half of the time of a small fit
+        some = np.unique(np.linspace(0, self.n - 1, min(self.n, EXAMINED)).astype(int))
+        # of a given matrix, a copy
+        K = self.values(some, some).astype(FLOAT64, copy=False)
+        K += self.constant**2
+        unit = float(np.finfo(self.dtype).eps * np.abs(K).max())
+        if centred:
+            K -= K.mean(axis=0)
+            K -= K.mean(axis=1)[:, None]
+        # 0: of a matrix of zeros
+        K.flat[:: len(K) + 1] += ROUNDINGS * len(some) * unit or 1.0
+        # a factor takes a tenth of the time of eigenvalues
+        return bool(dpotrf(K.T, lower=1, clean=0, overwrite_a=1)[1] == 0)
 
     # Values, in the user's units.
 
@@ -382,6 +405,12 @@ class Gram(FloatExamples):
     def columns(self, index: Array) -> Array:
         """Inner products of some examples with all, of shape (len(index), n)."""
         return self._scaled(self.values(index))
+
+
+def diagonal_of(values: Callable[[Array, Array], Array], n: int) -> Array:
+    """The diagonal of a matrix of n rows, from blocks of its values."""
+    blocks = (np.arange(i, min(i + BLOCK, n)) for i in range(0, n, BLOCK))
+    return np.concatenate([np.diagonal(values(some, some)) for some in blocks])
 
 
 def keys_of(X: Any) -> list[Any]:

@@ -19,6 +19,7 @@ from marginsvm.problem.row_maps import (
     RowMap,
     SignedExamples,
 )
+from marginsvm.problem.rows import OutputRows, Rows
 
 
 def cost_of_slack(C: Any, weight: Any, radius: Any) -> Any:
@@ -196,3 +197,62 @@ def one_class(
         level=-1,
         total=-1,
     )
+
+
+def programs_of(
+    examples: FloatExamples,
+    rows: Rows,
+    C: float | Array,
+    *,
+    loss: str,
+    nu: float | None,
+    signs: Array | None,
+    p: float,
+) -> list[QuadraticProgram]:
+    """The program of labelled rows or, where outputs are separate problems, that of each output.
+
+    Parameters
+    ----------
+    C : float or ndarray of shape (n_outputs,)
+        Cost of slack, in the units of each output.
+    loss : {"squared_hinge", "hinge"}
+        Intervals: squared or not.
+    """
+    if not isinstance(rows, OutputRows):
+        return [
+            classification(
+                examples,
+                rows.codes,
+                rows.n_classes,
+                C=float(C),
+                loss=loss,
+                nu=nu,
+                weight=rows.weights,
+                intercept=rows.balanced,
+                signs=signs,
+                p=p,
+            )
+        ]
+    ends = rows.intervals
+    lows, highs = [ends.low], [ends.high]
+    if rows.scales is not None:
+        lows, highs = (
+            list(end.reshape(rows.n_examples, -1).T) for end in (ends.low, ends.high)
+        )
+    costs = np.broadcast_to(C, len(lows)).astype(float).tolist()
+    return [
+        regression(
+            examples,
+            low,
+            high,
+            C=cost,
+            loss="epsilon_insensitive" if loss == "hinge" else "squared",
+            nu=nu,
+            weight=rows.weights,
+            intercept=rows.balanced,
+            signs=signs,
+            p=p,
+            rounded=ends.rounded,
+        )
+        for low, high, cost in zip(lows, highs, costs, strict=True)
+    ]

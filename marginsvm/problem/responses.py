@@ -24,7 +24,6 @@ from marginsvm.problem.intercepts import (
     least_of_convex,
     min_cycle,
 )
-from marginsvm.problem.matrix import Dense
 from marginsvm.problem.rows import Rows
 
 __all__ = [
@@ -47,7 +46,6 @@ LEAST_SMOOTHING = (
 LARGEST_EXPONENT = 700.0  # dimensionless; the exponential of 710 overflows float64
 # Exponents whose exponentials count as 0 beside those near 1; that of -708 is subnormal.
 NEGLIGIBLE, LEAST = -600.0, float(np.finfo(np.float64).min)
-WORTH_COMPILING = 2**19  # entries of a block
 
 
 @dataclass(eq=False)
@@ -203,8 +201,8 @@ class Softmax(Searched):
         if margins.ndim == 1 or not rows.balanced:
             return self._of_few_groups(rows, margins, mu)
         E, largest = margins / -mu, rows.group_min(margins) / -mu
-        mass, q = self._exponentials(rows, E, largest)
-        shift, rest = self._finished(rows, largest, mass, mu)
+        mass, q = self.exponentials(rows, E, largest)
+        shift, rest = self.finished(rows, largest, mass, mu)
         q *= rows.expand(np.exp(largest - shift))
         return Weights(q, *rest)
 
@@ -215,7 +213,7 @@ class Softmax(Searched):
         return CappedSoftmax(upper)
 
     @staticmethod
-    def _exponentials(rows: Rows, E: Array, largest: Array) -> tuple[Array, Array]:
+    def exponentials(rows: Rows, E: Array, largest: Array) -> tuple[Array, Array]:
         """Exponentials relative to the largest exponent of each group, after their sums."""
         e = E - rows.expand(finite(largest))
         e[
@@ -253,7 +251,7 @@ class Softmax(Searched):
         gradient_mass = exp(min(log_risk, LARGEST_EXPONENT))
         return Weights(e, 1.0, share * sum(lows), offsets, log_risk, gradient_mass)
 
-    def _finished(
+    def finished(
         self, rows: Rows, largest: Array, mass: Array, mu: float
     ) -> tuple[Array, tuple[Any, ...]]:
         """The groups' shifts, such that q is the exponentials of the exponents less these, and the
@@ -269,62 +267,6 @@ class Softmax(Searched):
         start = self.next_start(offsets) if len(beta) > 2 else None  # else no search
         rest = (1.0, smallest, offsets, log_risk, gradient_mass, 1.0, start)
         return differences(beta) + log_total, rest
-
-    # One pass over blocks of examples, each read once for scores and products. Sums are rescaled to
-    # the largest exponent of all blocks; balancing only multiplies each group by a factor.
-
-    def of_block(
-        self,
-        X: Any,
-        rows: Rows,
-        slack: Array | None,
-        coef: Array,
-        shift: Any,
-        mu: float,
-    ) -> tuple[Array, ...]:
-        """Exponents of a block's rows for a predictor in the user's units; and for each group the
-        largest of them, the sum of the exponentials relative to it, and their product with X.
-        """
-        if reads_once(X, rows):
-            from marginsvm.problem.online_softmax import of_two_classes
-
-            return of_two_classes(X.array, rows, slack, coef, shift, mu)
-        M = rows.margins(np.subtract(X.times(coef), shift, dtype=np.float64))
-        M = M if slack is None else M + slack
-        E, largest = M / -mu, rows.group_min(M) / -mu
-        mass, e = self._exponentials(rows, E, largest)
-        return E, largest, mass, rows.group_products(e, X)
-
-    @staticmethod
-    def of_blocks(found: list[tuple[Array, ...]]) -> tuple[Array, ...]:
-        """The results of several blocks as that of one."""
-        if len(found) == 1:
-            return found[0]
-        E, *sums = zip(*found, strict=True)
-        largest, mass, products = map(np.stack, sums)
-        top = largest.max(axis=0)
-        scale = np.exp(largest - finite(top))
-        products = np.einsum("bcj,bcj...->cj...", scale, products)
-        return np.concatenate(E), top, (scale * mass).sum(axis=0), products
-
-    def of_all(
-        self, rows: Rows, found: tuple[Array, ...], mu: float
-    ) -> tuple[Weights, Array]:
-        """Weights, and their ``V' X``."""
-        E, largest, mass, products = found
-        shift, rest = self._finished(rows, largest, mass, mu)
-        E -= rows.expand(shift)
-        q = rows.weighted(np.exp(E, out=E))
-        return Weights(q, *rest), rows.sum_of_groups(products, np.exp(largest - shift))
-
-
-def reads_once(X: Any, rows: Rows) -> bool:
-    """Whether there is a compiled pass for such examples; few are not worth an import of numba."""
-    if X.size < WORTH_COMPILING or len(rows.shape) > 1 or not isinstance(X, Dense):
-        return False
-    from marginsvm._compiling import njit
-
-    return njit is not None and not X.foreign and bool(X.array.flags.c_contiguous)
 
 
 def finite(largest: Array) -> Array:

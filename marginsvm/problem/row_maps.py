@@ -267,6 +267,10 @@ class IntervalEnds(SignedExamples):
         np.add.at(V, self.cell, v)
         return V
 
+    def gram(self, examples: FloatExamples, i: Array, j: Array) -> Array:
+        G = super().gram(examples, i, j)
+        return G * np.equal.outer(self.output[i], self.output[j]) if self.k > 1 else G
+
     def example_of(self, ids: Array) -> Array:
         return self.example[ids]
 
@@ -327,7 +331,7 @@ class ClassPairs(RowMap):
     def gram(self, examples: FloatExamples, i: Array, j: Array) -> Array:
         (e, a), (h, b) = np.divmod(i, self.k), np.divmod(j, self.k)
         few, at = np.unique(e, return_inverse=True)
-        rest, there = np.unique(h, return_inverse=True)
+        rest, there = (few, at) if j is i else np.unique(h, return_inverse=True)
         c, d = self.codes[e][:, None], self.codes[h]
         a = a[:, None]
         signs = 1 * (c == d) - (c == b) - (a == d) + (a == b)

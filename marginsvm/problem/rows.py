@@ -23,7 +23,7 @@ from marginsvm._rounding import FEW, at_least
 from marginsvm._threads import cached_property
 from marginsvm._typing import Array
 from marginsvm.problem.intercepts import cycle_offsets, least_mean
-from marginsvm.problem.row_maps import ClassPairs, SignedExamples
+from marginsvm.problem.row_maps import ClassPairs, IntervalEnds, RowMap, SignedExamples
 
 # Relative excess of nu over its largest feasible value that counts as rounding.
 ROUNDED_SHARE = 1e-12
@@ -50,7 +50,6 @@ class Rows(ABC):
     """
 
     square = SignedExamples.square  # squared norm of a row, relative to its example's
-    map: Any
 
     def __init__(
         self,
@@ -125,6 +124,11 @@ class Rows(ABC):
         )
 
     # The two maps.
+
+    @property
+    @abstractmethod
+    def map(self) -> RowMap:
+        """The rows one by one."""
 
     def margins(self, F: Array) -> Array:
         """Margins of the rows, from the scores of the examples; infinite where there is no row."""
@@ -362,7 +366,8 @@ class OutputRows(BinaryRows):
         other.intervals = self.intervals.restrict(index)
         other.weights = None if self.weights is None else self.weights[index]
         other.codes = self.codes[index] if self.codes.size else self.codes
-        vars(other).pop("total_weight", None)
+        for computed in ("map", "total_weight"):
+            vars(other).pop(computed, None)
         return other
 
     @property
@@ -381,9 +386,12 @@ class OutputRows(BinaryRows):
     def n_examples(self) -> int:
         return self.shape[0]
 
-    def locate(self, row_ids: Array) -> tuple[Array, Array]:
-        n_outputs = self.n_rows // self.n_examples
-        return row_ids // n_outputs, np.eye(n_outputs)[row_ids % n_outputs]
+    @cached_property
+    def map(self) -> IntervalEnds:
+        """The map of all examples and outputs, whose intervals may have no end."""
+        n, k = self.n_examples, self.n_rows // self.n_examples
+        example, output = np.divmod(np.arange(n * k), k)
+        return IntervalEnds(np.ones(n * k), example, output, n, k)
 
     @property
     def farthest(self) -> float:
