@@ -172,6 +172,24 @@ def test_balanced_weights(form, mass, capped, rng):
     np.testing.assert_array_equal(free, alpha)
 
 
+@pytest.mark.parametrize("form", CLASSES)
+@pytest.mark.parametrize("nu", [0.3, 0.7, 0.95])
+def test_balanced_weights_below_uneven_caps(form, nu, rng):
+    """As with nu, where most examples are at their caps."""
+    k = a_map(form).k
+    for _ in range(20):
+        rows = ClassPairs(rng.permutation(np.resize(np.arange(k), 40)), k)
+        weight = rng.choice([0.01, 1.0, 100.0], rows.n)
+        least = min(weight[rows.codes != c].sum() for c in range(k))
+        cap = weight / min(nu * weight.sum(), 2.0 * least)
+        alpha = rows.fill(rng.uniform(0.0, 1.0, rows.shape), 0.0) * cap[:, None]
+        found = rows.balanced(alpha.copy(), True, 1.0, cap)
+        assert found.sum() == pytest.approx(1.0, rel=1e-10)
+        assert np.all(found.sum(axis=1) <= cap * (1.0 + 1e-12))
+        off = rows.coefficients(found).sum(axis=0)
+        np.testing.assert_allclose(off, 0.0, atol=1e-12)
+
+
 @pytest.mark.parametrize("form", ["signs", "3 classes", "5 classes"])
 def test_rows_that_hold_two_examples_apart_cancel_if_these_are_equal(form):
     rows = a_map(form)

@@ -31,6 +31,9 @@ from marginsvm.problem.design import Design
 from marginsvm.problem.examples import FloatExamples
 from marginsvm.problem.intercepts import laplacian
 
+# Of weights that are balanced: the part of a cap that counts as rounding, and the least factor.
+FULL, LEAST = 1e-14, 0.1
+
 
 class RowMap(ABC):
     """The map from scores to values of rows.
@@ -143,8 +146,8 @@ class RowMap(ABC):
     ) -> Array:
         """A point near alpha, which is not negative, with ``F'alpha = 0`` if intercepts are free.
 
-        Several classes: alpha is multiplied by ``1 + F x``, and by factors to a sum of ``mass`` (0:
-        any) and below the caps. Otherwise the sign with the larger sum is scaled down.
+        Several classes: alpha is multiplied by ``1 + F x`` until its sum is ``mass`` (0: any), and
+        by factors below the caps. Otherwise the sign with the larger sum is scaled down.
         """
 
     @abstractmethod
@@ -385,28 +388,50 @@ class ClassPairs(RowMap):
     def balanced(
         self, alpha: Array, free: bool, mass: float, cap: Array | None
     ) -> Array:
-        few, some = slice(0, free * (self.k - 1)), np.flatnonzero(alpha.any(axis=1))
+        some = np.flatnonzero(alpha.any(axis=1))
         if not len(some):
             return alpha
         u, part = alpha[some], ClassPairs(self.codes[some], self.k)
         cap = None if cap is None else cap[some]
-        for _ in range(100):
-            if mass:
-                u *= mass / u.sum()
-            if cap is not None:
-                u *= (cap / np.maximum(u.sum(axis=1), cap))[:, None]
-            off, total = part.coefficients(u).sum(axis=0), u.sum()
-            settled = not mass or abs(total - mass) <= 1e-12 * mass
-            if settled and (not free or np.abs(off).max() <= 1e-15 * self.k * total):
-                break
-            x = np.zeros(self.k)
-            H = part.curvature(u, None)[few, few]
-            x[few] = np.linalg.lstsq(H, -off[few], rcond=None)[0]
-            u *= np.maximum(1.0 + x[part.codes][:, None] - x, 0.0)
+        m = free * (self.k - 1)
         if mass:
             u *= mass / u.sum()
-        elif cap is not None:
-            u *= float((cap / np.maximum(u.sum(axis=1), cap)).min())
+        holds, last = True, np.inf
+        full, linked = np.zeros(len(u), bool), None
+        for _ in range(100):
+            if cap is not None:
+                sums = u.sum(axis=1)
+                full = sums >= (1.0 - FULL) * cap
+                u[full] *= (cap[full] / sums[full])[:, None]
+            off, total = part.coefficients(u).sum(axis=0)[:m], u.sum()
+            short = mass - total if mass else 0.0
+            if np.abs(off).max(initial=0.0) <= 1e-15 * self.k * total and abs(
+                short
+            ) <= 1e-12 * abs(mass):
+                break
+            left = max(np.abs(off).max(initial=0.0), abs(short)) / total
+            holds, last = holds == (left <= 0.5 * last), left
+            own, linked = u, None
+            if holds and full.any():  # sums of full examples stay
+                own = np.where(full[:, None], 0.0, u)
+                linked = (u - own) / np.sqrt(sums)[:, None]
+            H = np.zeros((m + 1, m + 1))
+            H[:m, :m] = part.curvature(own, linked)[:m, :m]
+            if mass:
+                H[m, :m] = H[:m, m] = part.coefficients(own).sum(axis=0)[:m]
+                H[m, m] = own.sum()
+            x = np.linalg.lstsq(H, np.append(-off, short), rcond=None)[0]
+            offsets = np.append(x[:m], np.zeros(self.k - m))
+            move = offsets[part.codes][:, None] - offsets + x[m]
+            if linked is not None:
+                share = u[full] / u[full].sum(axis=1, keepdims=True)
+                move[full] -= (share * move[full]).sum(axis=1, keepdims=True)
+            u *= np.maximum(1.0 + move, LEAST)
+        else:
+            if mass:
+                u *= mass / u.sum()
+            elif cap is not None:
+                u *= float((cap / np.maximum(u.sum(axis=1), cap)).min())
         alpha[some] = u
         return alpha
 
