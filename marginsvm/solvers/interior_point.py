@@ -151,22 +151,21 @@ def residuals(
 def mehrotra(side: WrittenOut | ByRows, bounds: RowBounds, at: Iterate) -> Iterate:
     """One iteration, for one program or a stack."""
     n = bounds.target.shape[-1]
-    alpha = at.inside[..., :n]
-    z = at.duals[..., :n]
-    xi = at.duals[..., n:]
     residual, fall = residuals(side, bounds, at)
     # primal regularisation: keeps the condition number of the system below 1 / eps
-    proximal = np.minimum(1e-14, 1e-4 / alpha.max(axis=-1, keepdims=True))
-    h = bounds.ridge + z / alpha + proximal
-    pull = xi / at.inside[..., n:]
+    proximal = np.minimum(1e-14, 1e-4 / at.inside[..., :n].max(axis=-1, keepdims=True))
+    ratio = at.duals / at.inside
+    h = bounds.ridge + ratio[..., :n] + proximal
+    pull = ratio[..., n:]
     weights = (
         RowWeights(h, pull) if bounds.each > 1 else RowWeights(h + bounds.spread(pull))
     )
     direction = side.factor(weights)
 
-    def towards(change: Array) -> tuple[Array, Array, Array]:
-        """The Newton step in x, and relative to inside and to duals, for a change of products."""
-        goal = change / at.inside
+    def towards(goal: Array) -> tuple[Array, Array, Array]:
+        """The Newton step in x, and relative to inside and to duals, which change by ``goal`` at
+        the same inside.
+        """
         dx, da = direction(
             goal[..., :n] - residual - bounds.spread(goal[..., n:]), fall
         )
@@ -175,10 +174,10 @@ def mehrotra(side: WrittenOut | ByRows, bounds: RowBounds, at: Iterate) -> Itera
 
     products = at.inside * at.duals
     now = products.sum(axis=-1, keepdims=True)
-    _, s, t = towards(-products)
+    _, s, t = towards(-at.duals)
     left = dot(products * (1.0 + longest(s) * s), 1.0 + longest(t) * t)
     aim = (left / now) ** 3 * now / products.shape[-1]
-    dx, s, t = towards(aim - products * (1.0 + s * t))
+    dx, s, t = towards(aim / at.inside - at.duals * (1.0 + s * t))
     r = INSIDE * longest(s)
     p = INSIDE * longest(t)
     if bounds.ridge.any():  # with a ridge, alpha enters the rows' residuals

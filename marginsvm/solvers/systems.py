@@ -30,6 +30,8 @@ from marginsvm.problem.row_maps import IntervalEnds
 
 # Largest number of entries of a dense E: it stays in a processor's cache (2 MB).
 IN_CACHE = 2**18
+# Multiplications by its zeros that take less time than the calls for its blocks.
+TINY = 2**20
 
 
 class Factor:
@@ -87,25 +89,21 @@ class RowWeights:
         self.own = 1.0 / h
         if pull is not None:
             self.free = self.own.reshape(len(pull), -1)
-            self.left = 1.0 / (1.0 + pull * self.free.sum(axis=1))
-            self.own = (self.free * self.left[:, None]).ravel()
-            self.linked = (self.free * np.sqrt(pull * self.left)[:, None]).ravel()
+            self.sums = self.free.sum(axis=1)
+            left = 1.0 / (1.0 + pull * self.sums)
+            self.own = (self.free * left[:, None]).ravel()
+            self.linked = (self.free * np.sqrt(pull * left)[:, None]).ravel()
+            first = np.arange(0, self.own.size, self.free.shape[1])
+            self.largest = first + self.free.argmax(axis=1)
 
     def times(self, v: Array) -> Array:
         """``W v``."""
         if self.pull is None:
             return self.own * v
         # relative to the row with the largest weight: a constant on an example nearly cancels
-        v = v.reshape(self.free.shape)
-        most = self.free.argmax(axis=1)[:, None]
-        more = v - np.take_along_axis(v, most, axis=1)
-        each = (
-            more * self.free.sum(axis=1)[:, None]
-            - (self.free * more).sum(axis=1)[:, None]
-        )
-        return (
-            (self.left[:, None] * self.free) * (v + self.pull[:, None] * each)
-        ).ravel()
+        more = v.reshape(self.free.shape) - v[self.largest, None]
+        each = more * self.sums[:, None] - np.vecdot(self.free, more)[:, None]
+        return self.own * (v + (self.pull[:, None] * each).ravel())
 
     def added_to(self, K: Array) -> Array:
         """``K + W^-1``."""
@@ -151,13 +149,21 @@ class WrittenOut:
     ----------
     R, g : ndarray
         In the order of x = (w, f).
+    tall : ndarray
+        E and, below, the differences of each two of the ``each`` rows that share a cap.
     """
 
-    def __init__(self, E: Array, R: Array, g: Array) -> None:
+    def __init__(self, E: Array, R: Array, g: Array, each: int = 1) -> None:
         self.E = E
         self.R = R
         self.g = g
         self.transposed = E.swapaxes(-1, -2)
+        self.tall = E
+        self.pairs = a, b = np.triu_indices(each, 1)
+        if each > 1:
+            of = E.reshape(-1, each, E.shape[1])
+            apart = (of[:, a] - of[:, b]).reshape(-1, E.shape[1])
+            self.tall = np.vstack([E, apart])
 
     @classmethod
     def of(cls, qp: QuadraticProgram) -> WrittenOut:
@@ -173,7 +179,10 @@ class WrittenOut:
         R = np.ones(A.shape[1])
         g = np.zeros(A.shape[1])
         return cls(
-            np.hstack([A, F]), np.append(R, np.zeros(qp.n_free)), np.append(g, qp.g)
+            np.hstack([A, F]),
+            np.append(R, np.zeros(qp.n_free)),
+            np.append(g, qp.g),
+            1 if qp.cap is None else qp.k - 1,
         )
 
     def take(self, some: Array) -> WrittenOut:
@@ -207,7 +216,14 @@ class WrittenOut:
 
     def moments(self, weights: RowWeights) -> Array:
         """``E'WE``."""
-        root = self.E * np.sqrt(weights.own)[..., None]
+        E = self.E
+        v = weights.own
+        if weights.pull is not None:
+            of = weights.linked.reshape(weights.free.shape)
+            a, b = self.pairs
+            E = self.tall
+            v = np.append(v, of[:, a] * of[:, b])
+        root = E * np.sqrt(v)[..., None]
         return root.swapaxes(-1, -2) @ root
 
     def factor(self, weights: RowWeights) -> Direction:
@@ -392,7 +408,9 @@ def side_of(qp: QuadraticProgram) -> WrittenOut | ByRows:
         return WrittenOut.of(qp)
     if d is None or qp.k * d > (rows if qp.several else qp.examples.n):
         return ByRows.of(qp)
-    small = rows * qp.k * d <= IN_CACHE and qp.cap is None and not qp.examples.sparse
+    small = rows * qp.k * d <= IN_CACHE and not qp.examples.sparse
+    if qp.cap is not None:  # E has blocks of zeros
+        small = rows * (qp.k * d) ** 2 * qp.k <= 2 * TINY and small
     return WrittenOut.of(qp) if small else Features(qp)
 
 
