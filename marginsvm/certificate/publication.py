@@ -235,21 +235,22 @@ def dual_coefficients(qp: QuadraticProgram, alpha: Array, price: Array | None) -
     return np.where(full, np.sign(V) * price[:, None], found)
 
 
-def of_weights(
+def at_its_bounds(
     qp: QuadraticProgram,
-    alpha: Array,
+    w: Array,
     f: Array,
+    alpha: Array,
     price: Array | None,
     origin: Array | float = 0.0,
     total: float = 1.0,
 ) -> Proof:
-    """Proof of alpha and of ``w = A'alpha``, at the best f.
+    """Proof of a predictor w, at the best f, and of an alpha at its bounds.
 
-    With a kernel, alpha are the published coefficients, without a further multiple; ``price`` is as
-    in ``dual_coefficients``, ``origin`` as in ``published``.
+    With a kernel, w is ``A'alpha``, and alpha are the published coefficients, without a further
+    multiple; ``price`` is as in ``dual_coefficients``, ``origin`` as in ``published``.
     """
     examples = qp.examples
-    w = qp.project(qp.rmatvec(alpha))
+    w = qp.project(w)
     known = examples.bounded_scores(w)
     f = qp.best_f(known[0], f)
     b = intercepts(qp, f)

@@ -22,9 +22,9 @@ from marginsvm.certificate.certified import Certified, prove_intervals, scales_o
 from marginsvm.certificate.overlap import equal_examples, prove_overlap, vanishing
 from marginsvm.certificate.publication import (
     Proof,
+    at_its_bounds,
     dual_coefficients,
     intercepts,
-    of_weights,
 )
 from marginsvm.estimators.dual_state import DualStateMixin
 from marginsvm.estimators.parameters import (
@@ -107,9 +107,9 @@ def at_bounds(
     origin: Array | float = 0.0,
     total: float = 1.0,
 ) -> Iterator[Proof]:
-    """Proofs with alpha at its bounds, the best first; arguments as of ``of_weights``."""
-    for alpha, f in candidates(qp, *point):
-        yield of_weights(qp, alpha, f, price, origin, total)
+    """Proofs with alpha at its bounds, the best first; arguments as of ``at_its_bounds``."""
+    for found in candidates(qp, *point):
+        yield at_its_bounds(qp, *found, price, origin, total)
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,8 @@ from marginsvm.problem.examples import FloatExamples
 from marginsvm.problem.intercepts import laplacian
 
 # Of weights that are balanced: the part of a cap that counts as rounding, and the least factor.
-FULL, LEAST = 1e-14, 0.1
+FULL = 1e-14
+LEAST = 0.1
 
 
 class RowMap(ABC):
@@ -391,26 +392,29 @@ class ClassPairs(RowMap):
         some = np.flatnonzero(alpha.any(axis=1))
         if not len(some):
             return alpha
-        u, part = alpha[some], ClassPairs(self.codes[some], self.k)
+        u = alpha[some]
+        part = ClassPairs(self.codes[some], self.k)
         cap = None if cap is None else cap[some]
         m = free * (self.k - 1)
         if mass:
             u *= mass / u.sum()
-        holds, last = True, np.inf
-        full, linked = np.zeros(len(u), bool), None
+        full = np.zeros(len(u), bool)
+        holds = True
+        last = np.inf
         for _ in range(100):
             if cap is not None:
                 sums = u.sum(axis=1)
                 full = sums >= (1.0 - FULL) * cap
                 u[full] *= (cap[full] / sums[full])[:, None]
-            off, total = part.coefficients(u).sum(axis=0)[:m], u.sum()
-            short = mass - total if mass else 0.0
-            if np.abs(off).max(initial=0.0) <= 1e-15 * self.k * total and abs(
-                short
-            ) <= 1e-12 * abs(mass):
+            total = u.sum()
+            off = part.coefficients(u).sum(axis=0)[:m] / total
+            short = (mass - total) / total if mass else 0.0
+            most = np.abs(off).max(initial=0.0)
+            if most <= 1e-15 * self.k and abs(short) <= 1e-12:
                 break
-            left = max(np.abs(off).max(initial=0.0), abs(short)) / total
-            holds, last = holds == (left <= 0.5 * last), left
+            left = max(most, abs(short))
+            holds = holds == (left <= 0.5 * last)
+            last = left
             own, linked = u, None
             if holds and full.any():  # sums of full examples stay
                 own = np.where(full[:, None], 0.0, u)
@@ -420,7 +424,7 @@ class ClassPairs(RowMap):
             if mass:
                 H[m, :m] = H[:m, m] = part.coefficients(own).sum(axis=0)[:m]
                 H[m, m] = own.sum()
-            x = np.linalg.lstsq(H, np.append(-off, short), rcond=None)[0]
+            x = np.linalg.lstsq(H, total * np.append(-off, short), rcond=None)[0]
             offsets = np.append(x[:m], np.zeros(self.k - m))
             move = offsets[part.codes][:, None] - offsets + x[m]
             if linked is not None:

@@ -23,10 +23,9 @@ from marginsvm.solvers.active_set import by_rows
 # part that is tried where the rest then meets its targets.
 ROUNDING = 1e-6
 NEAR = 1e-2
-FEW = (
-    500  # entries between their bounds whose system takes less than a tenth of a second
-)
-EXCHANGES = 10
+# Entries between their bounds whose system takes less than a tenth of a second.
+FEW = 500
+EXCHANGES = 3
 WRONG = 1e-9  # value of a row beyond its target, relative to the largest target
 BALANCED = 1e-12  # rounding of F'alpha - g, relative to the sum of alpha
 SAME = 1e-15  # rounding of a sum of alpha at its upper bound
@@ -88,33 +87,17 @@ def balanced(qp: QuadraticProgram, alpha: Array, full: Array) -> Array | None:
     None: they cannot.
     """
     caps = caps_of(qp)
-    off = qp.balance(alpha) - qp.g
     if qp.n_free and isinstance(qp.rows, ClassPairs):
-        alpha = alpha * (1.0 + _moves_of_pairs(qp.rows, alpha, full, off))
+        alpha = qp.rows.balanced(alpha, True, 0.0, caps)
     elif qp.n_free:
         room = alpha
         if caps is not None:
             room = np.where(full, 0.0, np.minimum(alpha, caps - alpha))
         F = qp.of_f(qp.rows.ids)
+        off = qp.balance(alpha) - qp.g
         x = np.linalg.lstsq(F.T @ (room[:, None] * F), -off)[0]
         alpha = alpha + room * (F @ x)
     return alpha if _is_feasible(qp, alpha) else None
-
-
-def _moves_of_pairs(rows: ClassPairs, alpha: Array, full: Array, off: Array) -> Array:
-    """Relative moves for several classes; examples at their upper bound keep their sums."""
-    own = np.where(full[:, None], 0.0, alpha)
-    linked = None
-    if full.any():
-        size = np.sqrt(np.maximum(alpha.sum(axis=1, keepdims=True), 1e-300))
-        linked = (alpha - own) / size
-    few = slice(0, rows.n_intercepts)
-    x = np.zeros(rows.k)
-    x[few] = np.linalg.lstsq(rows.curvature(own, linked)[few, few], -off[few])[0]
-    move: Array = x[rows.codes][:, None] - x
-    share = alpha[full] / alpha[full].sum(axis=1, keepdims=True)
-    move[full] -= (share * move[full]).sum(axis=1, keepdims=True)
-    return move
 
 
 def _is_feasible(qp: QuadraticProgram, alpha: Array) -> bool:
@@ -178,8 +161,11 @@ def _solved(
 
 def candidates(
     qp: QuadraticProgram, w: Array, f: Array, alpha: Array
-) -> Iterator[tuple[Array, Array]]:
-    """Feasible alpha at its bounds and an f, the best first, from a solver's w, f and alpha."""
+) -> Iterator[tuple[Array, Array, Array]]:
+    """w, f and feasible alpha at its bounds, the best first, from a solver's w, f and alpha.
+
+    w is ``A'alpha`` where its optimal values are known, and with a kernel; else the solver's.
+    """
     if caps_of(qp) is None and not _is_rounded(qp, w, alpha):
         return
     values = qp.values(qp.examples.scores(w), f)
@@ -187,10 +173,10 @@ def candidates(
         return
     found = met(qp, *at_bounds(qp, alpha, values, NEAR))
     if found is not None:
-        yield found
+        yield qp.rmatvec(found[0]), found[1], found[0]
     near = balanced(qp, *at_bounds(qp, alpha, values, ROUNDING))
     if near is not None:
-        yield near, f
+        yield qp.rmatvec(near) if qp.examples.is_kernel else w, f, near
 
 
 def _is_rounded(qp: QuadraticProgram, w: Array, alpha: Array) -> bool:
