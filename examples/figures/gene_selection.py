@@ -15,12 +15,9 @@ three of 34 patients say little, and fewer genes are not more accurate here.
 Drawn: ``docs/images/gene_selection.png``.
 """
 
-import os
-import sys
-from pathlib import Path
-
 import matplotlib.pyplot as plt
 import numpy as np
+from _figure import save, stored
 from sklearn.datasets import make_classification
 from sklearn.feature_selection import SelectFromModel
 from sklearn.preprocessing import StandardScaler
@@ -28,9 +25,8 @@ from sklearn.svm import LinearSVC
 
 from marginsvm import DualLpPerceptron
 
-path = Path(os.environ.get("MARGINSVM_DATA", "")) / "golub_leukemia.npz"
-if path.is_file():
-    z = np.load(path)
+z = stored("golub_leukemia")
+if z is not None:
     X, y, X_test, y_test = (
         z[key] for key in ("X_train", "y_train", "X_test", "y_test")
     )
@@ -78,7 +74,7 @@ for (name, clf), (color, line) in zip(classifiers.items(), looks, strict=True):
         how = f"{clf.status_}, gap {clf.gap_:.1e}, {clf.n_iter_} epochs"
         bounds.append(np.abs(A.T @ clf.certificate_.weights.toarray()).max())
     accuracy = clf.score(X_test, y_test)
-    print(f"{name:16s}{genes:14d}{accuracy:10.3f}{margin:11.4f}{how:>36s}")
+    print(f"{name:16s}{genes:14d}{accuracy:10.3f}{margin:11.4f}{how:>36s}", flush=True)
     label = f"{name}: {genes} genes, accuracy {accuracy:.3f}, l1 margin {margin:.3f}"
     ranks = np.arange(1, share.size + 1)
     ax.semilogx(ranks, share / share[-1], color=color, ls=line, label=label)
@@ -88,7 +84,8 @@ ax.set(
     xlabel="number of genes, largest weights first",
     ylabel="share of |w|$_1$ (line: 99 %)",
 )
-ax.set_title(f"Golub leukemia: no l1 margin is above {min(bounds):.3f} (certified)")
+name = "Golub leukemia" if z is not None else "random data"
+ax.set_title(f"{name}: no l1 margin is above {min(bounds):.3f} (certified)")
 fig.legend(loc="outside lower center", fontsize="small")
 
 # %%
@@ -99,7 +96,4 @@ again = DualLpPerceptron(random_state=0).fit(few, y)
 print(
     f"with {few.shape[1]} genes: accuracy {again.score(selector.transform(X_test), y_test):.3f}"
 )
-if len(sys.argv) > 1:
-    fig.savefig(sys.argv[1], dpi=110)
-else:
-    plt.show()
+save(fig, __file__)

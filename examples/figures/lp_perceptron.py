@@ -12,11 +12,11 @@ that a fit of that many epochs gives, without intercept. What differs from the p
 Drawn: ``docs/images/lp_perceptron.png``.
 """
 
-import sys
 import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
+from _figure import save
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -73,19 +73,22 @@ def mistakes(method, data, epochs):
 
 # %%
 # A logarithmic axis has no zero: no mistake is drawn at a half.
+found = {}
 fig, axes = plt.subplots(2, 2, figsize=(11, 5.8), sharex="row", layout="constrained")
 for row, (p, last) in zip(axes, [(2.0, 60), ("sparse", 150)], strict=True):
     data = raj_bach(0, sparse=p == "sparse")
     epochs = np.unique(np.geomspace(1, last, 30).astype(int))
     for label, method in METHODS.items():
-        train, test = mistakes(clone(method).set_params(p=p), data, epochs)
+        counts = mistakes(clone(method).set_params(p=p), data, epochs)
+        found[p, label], (train, test) = (epochs, *counts), counts
         color, line = LOOKS[label]
         row[0].semilogy(
             epochs, np.maximum(train, 0.5), line, color=color, label=label, ms=3
         )
         row[1].semilogy(epochs, test, line, color=color, label=label, ms=3)
         print(
-            f"p = {p}, {label}: {train[-1]} mistakes in training, {test[-1]} in the test"
+            f"p = {p}, {label}: {train[-1]} mistakes in training, {test[-1]} in the test",
+            flush=True,
         )
     for ax, which in zip(row, ("training", "test"), strict=True):
         ax.set(xlabel="epochs (1000 steps)", ylabel=f"{which} mistakes (of 1000)")
@@ -99,7 +102,4 @@ fig.legend(handles, labels, loc="outside lower center", ncols=4)
 fig.suptitle(
     "Gaussian data of Raj and Bach, section 4: 1000 examples to learn from, 2000 features"
 )
-if len(sys.argv) > 1:
-    fig.savefig(sys.argv[1], dpi=110)
-else:
-    plt.show()
+save(fig, __file__)

@@ -12,11 +12,10 @@ estimator where that is quick.
 Drawn: ``docs/images/optimistic_perceptron.png``.
 """
 
-import sys
-
 import matplotlib.pyplot as plt
 import numba
 import numpy as np
+from _figure import save
 
 from marginsvm import KernelPerceptron, OptimisticPerceptron
 
@@ -64,7 +63,7 @@ for n in sizes:
         if n <= 6:
             assert KernelPerceptron(**params).fit(X, y).n_mistakes_ == mistakes
     optimistic.append(rounds[-1] * (2 * n + 2))
-print("optimistic rounds:", rounds)
+    print(f"n = {n}: {mistakes} mistakes, {rounds[-1]} optimistic rounds", flush=True)
 
 fig, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 for ax, scale in zip(axes, ("linear", "log"), strict=True):
@@ -74,7 +73,4 @@ for ax, scale in zip(axes, ("linear", "log"), strict=True):
     ax.set_ylabel("operations on vectors to a separator")
 axes[0].legend()
 fig.suptitle("Hanashiro and Abernethy, eq. (2): Figure 1 (a) and, logarithmic, (b)")
-if __name__ == "__main__":
-    fig.savefig(
-        sys.argv[1] if len(sys.argv) > 1 else "optimistic_perceptron.png", dpi=110
-    )
+save(fig, __file__)

@@ -2,21 +2,21 @@
 The smoothed perceptron, and its way to prove that nothing separates (Ramdas and Pena)
 ======================================================================================
 
-On the left, rounds to a separator against the inverse of the margin rho: the normalized
-perceptron takes 1 / rho^2 of them (slope 2), the smoothed one sqrt(log n) / rho (slope 1).
+On the left, iterations to a separator against the inverse of the margin rho: the normalized
+perceptron takes at most 1 / rho^2 (slope 2), the smoothed one about sqrt(log n) / rho (slope 1).
 On the right, classes that overlap: the norm of A^T q, at 0 the proof that nothing separates.
-Von Neumann's algorithm needs about log(1 / epsilon) / rho^2 rounds, the iterated smoothed one
+Von Neumann's algorithm needs about log(1 / epsilon) / rho^2 of them, the iterated smoothed one
 sqrt(n) log(1 / epsilon) / rho: it is ahead where the classes overlap little, and behind where
 they overlap much.
 
 Drawn: ``docs/images/smoothed_perceptron.png``.
 """
 
-import sys
 import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
+from _figure import save
 from scipy.optimize import nnls
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
@@ -52,8 +52,12 @@ for target in np.geomspace(0.06, 0.001, 12):
     inverse.append(1 / np.linalg.norm((y * q / q.sum()) @ X))
     for cls, found in rounds.items():
         found.append(cls(stopping="separation", **params).fit(X, y).n_iter_)
+    print(
+        f"1 / rho = {inverse[-1]:.0f}: {[n[-1] for n in rounds.values()]}", flush=True
+    )
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
+slopes = {}
 names = ("normalized perceptron (NKP)", "smoothed perceptron (SNKP)")
 COLORS = (
     "#0072B2",
@@ -62,14 +66,15 @@ COLORS = (
 for found, marker, color, name in zip(
     rounds.values(), "so", COLORS, names, strict=True
 ):
-    slope = np.polyfit(np.log(inverse), np.log(found), 1)[0]
+    slope = slopes[name] = np.polyfit(np.log(inverse), np.log(found), 1)[0]
     left.loglog(inverse, found, marker, color=color, label=f"{name}: slope {slope:.2f}")
     print(f"{name}: slope {slope:.2f}")
 x = np.array([min(inverse), max(inverse)])
 left.loglog(x, x**2 * 0.05, "0.7", lw=1, zorder=0)
 left.loglog(x, x * 0.5, "0.7", lw=1, zorder=0)
 left.set(
-    xlabel=r"$1 / \rho$, the inverse of the best margin", ylabel="rounds to a separator"
+    xlabel=r"$1 / \rho$, the inverse of the best margin",
+    ylabel="iterations to a separator",
 )
 left.set_title("200 random unit examples (grey: slopes 2 and 1)")
 left.legend()
@@ -95,11 +100,8 @@ for overlap, (X, y, style) in overlaps.items():
             history["n_iter"], history["margin_bound"], style, color=color, label=label
         )
         print(f"{label}: {clf.certificate_}")
-right.set(xlabel="rounds", ylim=(1e-14, 1))
+right.set(xlabel="iterations", ylim=(1e-14, 1))
 right.set_ylabel(r"least $\|A^\top q\|$ so far (examples of norm 1)")
 right.set_title("not separable: irises (little overlap), noise (much)")
 right.legend(loc="lower left")
-if __name__ == "__main__":
-    fig.savefig(
-        sys.argv[1] if len(sys.argv) > 1 else "smoothed_perceptron.png", dpi=110
-    )
+save(fig, __file__)

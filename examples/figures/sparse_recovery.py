@@ -16,10 +16,9 @@ absolute values of their coefficients.
 Drawn: ``docs/images/sparse_recovery.png``.
 """
 
-import sys
-
 import matplotlib.pyplot as plt
 import numpy as np
+from _figure import save
 
 from marginsvm import DualLpRegressor, check_certificate
 
@@ -39,7 +38,7 @@ for p in (2.0, "sparse", 1.05):
     print(
         f"p = {p}: {found} of the {k} largest are the signal's, relative error {off:.3f}"
     )
-    print(f"    {model.n_iter_} epochs, {model.certificate_}")
+    print(f"    {model.n_iter_} epochs, {model.certificate_}", flush=True)
     assert check_certificate(model, X, y)
 
 # %%
@@ -82,7 +81,4 @@ sizes.axvline(k, color="0.6", linestyle=":")
 sizes.text(1.15 * k, 2e-6, "20 coefficients", color="0.4")
 for ax in axes[1]:
     ax.legend()
-if len(sys.argv) > 1:
-    fig.savefig(sys.argv[1], dpi=110)
-else:
-    plt.show()
+save(fig, __file__)
