@@ -43,28 +43,24 @@ from marginsvm.solvers.systems import (
 )
 
 EPS = float(np.finfo(np.float64).eps)
-FIRST, FIRST_OF_PAIR = (
-    100,
-    5,
-)  # size of the first working set: in total, and per pair of classes
-FEW, WIDE = 500, 3000  # rows that all enter the first working set; with slack and d > n
-GROWTH, NEAR = (
-    0.2,
-    0.02,
-)  # largest growth per iteration (of the support); rows this near 1 stay
-FOR_NEAREST = (
-    1500  # largest number of rows for nonnegative least squares (less than a second)
-)
-ROOM = 4500  # largest working set: 160 MB
-LOST = 1e-12  # relative rounding error of a margin
-SINGULAR = 2  # ratio of rows to features above which G counts as singular
-THIN = 1e-6  # margin (in radii) below which A'u has too few digits
-PRODUCTS = 300  # largest number of conjugate gradient iterations
-TURNS = 3  # exchanges allowed without a decrease of the number of infeasible rows
-NEGATIVE = 1e-10  # u or z is infeasible below minus this, relative to the largest
-STIFF = 1e3  # penalty on F'u in nonnegative least squares
-BLOCK = 70  # columns that LAPACK works on together, and a few
+SMALLEST = 1e-300  # added to or instead of a divisor that may be 0
 
+# The working set. Its first size, in total and per pair of classes, is also the number of rows that
+# may always join in an iteration.
+FIRST = 100
+FIRST_OF_PAIR = 5
+# Rows that all enter it: with hard margins or d <= n, and with slack and d > n.
+FEW = 500
+WIDE = 3000
+ROOM = 4500  # its largest size: 160 MB
+GROWTH = 0.2  # rows that may join in an iteration, relative to the support
+NEAR = 0.02  # rows whose values are this near to their targets stay
+FULL = 1.4  # all rows stay, unless it is this many times those that have to
+# A row joins if its value misses the target by more than this part of the tolerance, and by more
+# than a margin's relative rounding error.
+MISSED = 0.5
+LOST = 1e-12
+SINGULAR = 2  # ratio of rows to features above which G counts as singular
 
 Solved = tuple[Array, Array, Array | None]  # u on a working set, f, and optionally w
 
@@ -72,24 +68,26 @@ Solved = tuple[Array, Array, Array | None]  # u on a working set, f, and optiona
 def active_set(solution: Solution, start: Array | None) -> Iterator[None]:
     """Solve a program without upper bounds on alpha, by a working set of rows."""
     qp = solution.qp
-    rows = solution.qp.rows
-    ridge, target = (
-        np.broadcast_to(v, qp.shape).ravel() for v in (qp.ridge, qp.target)
-    )
+    rows = qp.rows
+    ridge = np.broadcast_to(qp.ridge, qp.shape).ravel()
+    target = np.broadcast_to(qp.target, qp.shape).ravel()
+    # The state: m rows of the working set, shape (m,); which of them have u > 0; and their inner
+    # products, shape (m, m), or None if systems are solved in another way.
     work, least = first_rows(qp)
     if start is not None and np.any(start):
         solution.dual(start)
         work = np.flatnonzero(solution.alpha)
-    width = np.inf if qp.examples.d is None else qp.k * qp.examples.d
-    G = None
     passive = np.ones(len(work), bool)
-    features = not qp.hard and width < len(work) == len(rows.ids)
-    if not features and not (qp.hard and SINGULAR * width <= len(work)):
+    G = None
+    width = np.inf if qp.examples.d is None else qp.k * qp.examples.d
+    narrow = not qp.hard and width < len(work) == len(rows.ids)
+    singular = qp.hard and SINGULAR * width <= len(work)
+    if not (narrow or singular):
         G = qp.gram(work, work)
     while len(work) <= ROOM:
         F = qp.of_f(work)
         solved: Solved | None = None
-        if features:
+        if narrow:
             solved = block_pivoting(by_features(qp), passive)
         elif G is not None:
             solve = by_rows(G, F, target[work], ridge[work], qp.g)
@@ -103,47 +101,49 @@ def active_set(solution: Solution, start: Array | None) -> Iterator[None]:
         alpha = np.zeros(qp.shape)
         alpha.flat[work] = u
         solution.dual(alpha, w)
-        w = qp.rmatvec(alpha) if w is None else w
+        if w is None:
+            w = qp.rmatvec(alpha)
         S = qp.examples.scores(w)
         solution.primal(w, f, S)
         yield
         if solution.ended:
             break
-        # value minus target of the rows outside the working set
+
         unit = abs(float(f[-1])) if qp.game else 1.0
-        values = np.full(alpha.size, np.inf)
-        values[rows.ids] = rows.flat(qp.values(S, f) + qp.ridge * alpha - qp.target)
-        near = values[work]
-        values[work] = np.inf
-        new = np.flatnonzero(values < -max(0.5 * solution.tol, LOST) * unit)
+        surplus = np.full(alpha.size, np.inf)  # values minus targets
+        surplus[rows.ids] = rows.flat(qp.values(S, f) + qp.ridge * alpha - qp.target)
+        of_work = surplus[work]
+        surplus[work] = np.inf
+        missed = max(MISSED * solution.tol, LOST) * unit
+        new = np.flatnonzero(surplus < -missed)
         if not len(new):
             if G is None or not qp.hard:
                 break
-            G = None
+            G = None  # A'u has more digits from the nearest point
             continue
         most = max(least, int(GROWTH * np.count_nonzero(u)))
         if len(new) > most:
-            new = new[np.argpartition(values[new], most)[:most]]
-        stay = np.flatnonzero((u > 0.0) | (near < NEAR * unit))
-        if len(work) <= 1.4 * len(stay) + len(new):
+            new = new[np.argpartition(surplus[new], most)[:most]]
+        stay = np.flatnonzero((u > 0.0) | (of_work < NEAR * unit))
+        if len(work) <= FULL * len(stay) + len(new):
             stay = np.arange(len(work))
         work = np.concatenate([work[stay], new])
+        passive = np.append(u[stay] > 0.0, np.ones(len(new), bool))
         if G is not None:
             strip = qp.gram(new, work)
             G = np.block([[G[np.ix_(stay, stay)], strip[:, : len(stay)].T], [strip]])
-        passive = np.append(u[stay] > 0.0, np.ones(len(new), bool))
 
 
 def first_rows(qp: QuadraticProgram) -> tuple[Array, int]:
     """First working set: the rows with the smallest margins for w = difference of class means.
 
-    All rows if they are few. Also returns the size aimed at, which is also the number of rows that
-    may always join in an iteration.
+    All rows if they are few. Also returns how many rows may always join in an iteration.
     """
     rows = qp.rows
     least = max(FIRST, FIRST_OF_PAIR * qp.k * (qp.k - 1))
     wide = not qp.hard and (qp.examples.d is None or qp.examples.d > qp.examples.n)
-    if len(rows.ids) <= (WIDE if wide else max(FEW, least)):
+    few = WIDE if wide else max(FEW, least)
+    if len(rows.ids) <= few:
         return rows.ids, least
     q = even_weights(qp)
     values = rows.flat(qp.matvec(qp.rmatvec(rows.shaped(q)), np.zeros(qp.n_free)))
@@ -155,9 +155,13 @@ def first_rows(qp: QuadraticProgram) -> tuple[Array, int]:
     return rows.ids[rank < max(least // np.count_nonzero(counts), 2)], least
 
 
-Exchange = Callable[
-    [Array], tuple[Array, Array, Array]
-]  # u, f and z for given rows with u > 0
+# Block principal pivoting.
+TURNS = 3  # exchanges allowed without a decrease of the number of infeasible rows
+NEGATIVE = 1e-10  # u or z is infeasible below minus this, relative to the largest
+ROUNDED = 1e-14  # and z, where margins are near 0
+
+# u, f and z for given rows with u > 0.
+Exchange = Callable[[Array], tuple[Array, Array, Array]]
 
 
 class Sides:
@@ -197,11 +201,10 @@ def block_pivoting(
             u, f, z = solve(passive)
         except np.linalg.LinAlgError:
             return None
-        small = max(NEGATIVE * max(float(f[-1]), 0.0) if game else NEGATIVE, 1e-14)
-        wrong = np.where(
-            passive, u < -NEGATIVE * np.abs(u).max(initial=0.0), z < -small
-        )
-        if sides.settled(wrong):
+        unit = max(float(f[-1]), 0.0) if game else 1.0
+        u_is_negative = u < -NEGATIVE * np.abs(u).max(initial=0.0)
+        z_is_negative = z < -max(NEGATIVE * unit, ROUNDED)
+        if sides.settled(np.where(passive, u_is_negative, z_is_negative)):
             return np.maximum(u, 0.0), f, None
     return None
 
@@ -237,18 +240,29 @@ def by_features(qp: QuadraticProgram) -> Exchange:
     ridge = qp.rows.flat(qp.ridge)
 
     def solve(passive: Array) -> tuple[Array, Array, Array]:
-        x, u = side.factor(RowWeights(np.where(passive, ridge, np.inf)))(target, side.g)
-        return u, side.point(x, qp)[1], side.values(x) - target
+        weights = RowWeights(np.where(passive, ridge, np.inf))
+        x, u = side.factor(weights)(target, side.g)
+        f = side.point(x, qp)[1]
+        return u, f, side.values(x) - target
 
     return solve
+
+
+FOR_NEAREST = 1500  # rows that nonnegative least squares takes less than a second for
+STIFF = 1e3  # penalty on F'u in nonnegative least squares
+WRITTEN = 200  # features that rows are written out with, whatever their number
+THIN = 1e-6  # margin (in radii) below which A'u has too few digits
+FALLING = 1e-14  # u falls to 0 if it is below minus this, relative to the largest
+BLOCK = 70  # columns that LAPACK works on together, and a few
 
 
 def nearest_point(qp: QuadraticProgram, work: Array, F: Array) -> Solved | None:
     """Solution u, f, w of a hard margin on a few rows; NNLS avoids squares of small numbers."""
     d = qp.examples.d
-    if d is not None and qp.k * d <= max(2 * len(work), 200):
+    if d is not None and qp.k * d <= max(2 * len(work), WRITTEN):
         A = written_rows(qp, work)
-    else:  # coordinates of which these are the inner products
+    else:
+        # Coordinates whose inner products are those of the rows.
         factor, order, rank, _ = dpstrf(qp.gram(work, work), lower=1)
         A = np.zeros((len(work), max(rank, 1)))
         A[order - 1] = np.tril(factor)[:, : A.shape[1]]
@@ -259,12 +273,9 @@ def nearest_point(qp: QuadraticProgram, work: Array, F: Array) -> Solved | None:
         u = nnls(E, wanted)[0]
     except RuntimeError:  # too many iterations
         return None
-    u, f, w = wolfe(A, F, qp.g, u / max(u.sum(), 1e-300))
-    return (
-        u,
-        f,
-        w.reshape(qp.k, d) if d is not None and A.shape[1] == qp.k * d else None,
-    )
+    u, f, w = wolfe(A, F, qp.g, u / max(u.sum(), SMALLEST))
+    is_w = d is not None and A.shape[1] == qp.k * d
+    return u, f, w.reshape(qp.k, d) if is_w else None
 
 
 def wolfe(A: Array, F: Array, g: Array, u: Array) -> tuple[Array, Array, Array]:
@@ -273,26 +284,27 @@ def wolfe(A: Array, F: Array, g: Array, u: Array) -> tuple[Array, Array, Array]:
     Each step goes to the minimum-norm point of the affine hull of the rows with u > 0, or until the
     first u reaches 0; then the most violated row is added.
     """
-    some = u > 0.0
+    some = u > 0.0  # rows of the affine hull
     f = 0.0 * g
     w = A.T @ u
     for _ in range(len(A)):
+        # The minimum-norm point v of the hull: x are its coordinates in the basis Q of F'v = g.
         S = np.flatnonzero(some)
         A_S = A[S]
-        x = np.zeros(len(S))
         c = min(len(S), len(g))
         Q, tau, *_ = dgeqrf(F[S])
         R = np.triu(Q[:c])
         lwork = BLOCK * A.shape[1]
         rotated = dormqr("L", "T", Q, tau, A_S, lwork)[0]
+        x = np.zeros(len(S))
         x[:c] = least_squares(R.T, g)
         x[c:] = least_squares(rotated[c:].T, -(x[:c] @ rotated[:c]))
         v = dormqr("L", "N", Q, tau, x[:, None], lwork)[0][:, 0]
-        down = v < -1e-14 * np.abs(v).max()
-        if down.any():
-            t = np.min(u[S][down] / (u[S][down] - v[down]))
+        falls = v < -FALLING * np.abs(v).max()
+        if falls.any():
+            t = np.min(u[S][falls] / (u[S][falls] - v[falls]))
             u[S] += t * (v - u[S])
-            some[S[down & (u[S] <= EPS * u.max())]] = False
+            some[S[falls & (u[S] <= EPS * u.max())]] = False
             u[~some] = 0.0
             continue
         u[S] = np.maximum(v, 0.0)
@@ -301,12 +313,12 @@ def wolfe(A: Array, F: Array, g: Array, u: Array) -> tuple[Array, Array, Array]:
             # A'u cancels: equal margins on all rows with u > 0 determine more of its digits
             Q = np.linalg.qr(F[S, :-1], mode="complete")[0][:, F.shape[1] - 1 :]
             v = least_squares(Q.T @ A_S, Q.sum(axis=0))
-            w = v / max(float(v @ v), 1e-300)
+            w = v / max(float(v @ v), SMALLEST)
         f = least_squares(R, -(rotated[:c] @ w))
         z = A @ w + F @ f
-        square = float(w @ w)
         z[S] = np.inf
         worst = int(z.argmin())
+        square = float(w @ w)
         if square <= NOTHING**2 or z[worst] >= -LOST * square:
             break
         some[worst] = True
@@ -316,14 +328,17 @@ def wolfe(A: Array, F: Array, g: Array, u: Array) -> tuple[Array, Array, Array]:
 def least_squares(A: Array, b: Array) -> Array:
     """The shortest x with the least ``|A x - b|``; by LAPACK, as these systems are small."""
     m, n = A.shape
+    if n == 0:
+        return np.zeros(0)
     x = np.zeros((max(m, n), 1))
-    order = np.zeros((n, 1), np.int32)
     x[:m, 0] = b
-    return (
-        x[:n, 0]
-        if n == 0
-        else dgelsy(A, x, order, EPS * len(x), BLOCK * (n + 2))[1][:n, 0]
-    )
+    order = np.zeros((n, 1), np.int32)
+    return dgelsy(A, x, order, EPS * len(x), BLOCK * (n + 2))[1][:n, 0]
+
+
+PRODUCTS = 300  # largest number of conjugate gradient iterations
+ROUGH = 1e-2  # precision of systems while rows still change sides, with hard margins
+PRECISE = 0.1  # and at the end, relative to the tolerance
 
 
 def pivoting_by_products(solution: Solution, start: Array | None) -> Iterator[None]:
@@ -338,11 +353,14 @@ def pivoting_by_products(solution: Solution, start: Array | None) -> Iterator[No
         return
     s = qp.sign
     solution.dual(start)
-    u = solution.alpha
-    w = qp.rmatvec(solution.alpha)
-    u = u / max(qp.examples.inner(w, w), 1e-300) if qp.game else u
+    u = solution.alpha  # in units of margin 1, shape (n,)
+    if qp.game:
+        w = qp.rmatvec(u)
+        u = u / max(qp.examples.inner(w, w), SMALLEST)
     passive = u > 0.0
-    precisions = [0.1 * tol] if np.any(qp.ridge) else [1e-2, 0.1 * tol]
+    precisions = [PRECISE * tol]
+    if not np.any(qp.ridge):
+        precisions.insert(0, ROUGH)
     for precision in precisions:
         sides = Sides(passive, TURNS + 1)
         while sides.left >= 0:
@@ -361,7 +379,8 @@ def pivoting_by_products(solution: Solution, start: Array | None) -> Iterator[No
             if solution.ended:
                 return
             m = s * (S[:, 0] + b)
-            if sides.settled(np.where(sides.passive, u < 0.0, m < 1.0 - precision)):
+            wrong = np.where(sides.passive, u < 0.0, m < 1.0 - precision)
+            if sides.settled(wrong):
                 break
         passive = sides.passive
 
@@ -373,7 +392,7 @@ def _on_face(
     examples = qp.examples.take(face)
     y = qp.sign[face]
     ridge = qp.ridge[face]
-    diagonal = ridge + examples.squared_norms + 1e-300
+    diagonal = ridge + examples.squared_norms + SMALLEST
 
     def product(v: Array) -> Array:
         return y * examples.scores(examples.combine((y * v)[:, None]))[:, 0] + ridge * v
@@ -383,11 +402,11 @@ def _on_face(
             r = r - y * (float(y @ (r / diagonal)) / float((1.0 / diagonal).sum()))
         return r / diagonal
 
-    x = x - y * float(y @ x) / len(face) if qp.intercept else x
+    if qp.intercept:
+        x = x - y * float(y @ x) / len(face)
     size = precision * float(np.sqrt(balanced(np.ones(len(face))).sum()))
-    with np.errstate(
-        over="ignore", invalid="ignore"
-    ):  # without a solution if the rows overlap
+    # There is no solution if the rows overlap: x grows until it is not finite.
+    with np.errstate(over="ignore", invalid="ignore"):
         x, r = conjugate_gradients(
             product, balanced, x, 1.0 - product(x), size, PRODUCTS
         )

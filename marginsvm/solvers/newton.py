@@ -41,21 +41,28 @@ from marginsvm.solvers.solution import INWARD, Solution
 from marginsvm.solvers.systems import NewtonSystem, curvature_of_f
 
 EPS = float(np.finfo(np.float64).eps)
-# Initial rho without another scale (radii squared): the ridge of the squared hinge loss at C = 10.
+SMALLEST = 1e-20  # least scale (radii squared) of values where classes overlap
+
+# Without another scale (radii squared), rho is first the ridge of the squared hinge loss at C = 10;
+# after a warm start it is smaller by a factor, down to KNOWN. It is multiplied by SMALLER if the
+# last proximal problem took at most FEW_STEPS steps, and is never below LEAST.
 RHO = 0.05
-SMOOTH = 1e-11  # ridge of a single score from which on Newton's method needs no rho
-KNOWN = 0.01  # factor of the initial rho of a warm start
-# Rho is multiplied by SMALLER if the last proximal problem took at most FEW_STEPS steps.
+KNOWN = 0.01
 SMALLER = 0.2
 FEW_STEPS = 2
 LEAST = 1e-13
+SMOOTH = 1e-11  # ridge of a single score from which on Newton's method needs no rho
+
 ROUNDING = 1e-14  # relative decrease of the objective that counts as rounding
 PATIENCE = 30  # iterations without a decrease of the gap by a tenth
-SEARCH_STEPS = 100
-SETTLE_STEPS = 50
-SAMPLE, LONG = 20_000, 10  # examples of a sample; how many times as many are worth it
-PART = 2**15  # rows whose arrays stay in cache
-BALANCED = 1e-14  # rounding of F'alpha - g, relative to the sum of alpha
+NARROW = (
+    4.0  # the next step moves f by at most so many times the change that settles it
+)
+
+# Many examples start at the solution of a sample of SAMPLE, if they are LONG times as many.
+SAMPLE = 20_000
+LONG = 10
+OF_SAMPLE = 1e-3  # gap of this start
 
 
 def newton(solution: Solution, start: Array | None) -> Iterator[None]:
@@ -66,10 +73,12 @@ def newton(solution: Solution, start: Array | None) -> Iterator[None]:
     if qp.hard and not qp.game:  # hard targets are met only up to rounding
         qp = replace(qp, target=qp.target + INWARD * unit)
     system = NewtonSystem(qp)
+    # The state: w (k, d) and its scores S (n, k); the multipliers v, and the factor of rho, which
+    # is 1 at first. Below, f (n_free,) minimises the loss for given w, and m are the rows' values.
     w = np.zeros_like(solution.w)
     f = np.zeros(qp.n_free)
-    v = np.zeros(qp.shape)
     S = np.zeros((examples.n, qp.k))
+    v = np.zeros(qp.shape)
     narrow = 1.0
     may_be_sampled = examples.n >= LONG * SAMPLE and not (qp.hard or qp.level)
     may_be_sampled = may_be_sampled and not examples.is_kernel and qp.by_margins
@@ -81,19 +90,20 @@ def newton(solution: Solution, start: Array | None) -> Iterator[None]:
         v = solution.alpha
         w = qp.rmatvec(v)
         S = examples.scores(w)
-        unit = max(examples.inner(w, w), 1e-20) if qp.game else unit
+        if qp.game:
+            unit = max(examples.inner(w, w), SMALLEST)
         # as large as the violations of the start, relative to unit
         loss = Loss(qp, rho_of(qp, KNOWN, unit), v)
         off = loss.raw(loss.settle(qp.values(S, f), f)[1]) - v
         off = np.maximum(np.where(v < qp.upper, off, 0.0), np.where(v > 0.0, -off, 0.0))
         narrow = min(1.0, max(KNOWN, float((off * loss.s).max()) / unit))
-    rho = rho_of(qp, narrow, unit)
-    loss = Loss(qp, rho, v)
+    loss = Loss(qp, rho_of(qp, narrow, unit), v)
     f, m = loss.settle(qp.values(S, f), f)
-    taken = 0
-    J = np.inf
-    reach = np.inf
+    J = np.inf  # objective of the proximal problem
+    taken = 0  # steps in it
+    reach = np.inf  # change of f in the last step, and some more
     while True:
+        # The best response, as a feasible alpha, and w are offered.
         response = loss.best_response(m)
         alpha = qp.feasible(response)  # a change by rounding only
         image = qp.rmatvec(alpha)
@@ -102,35 +112,38 @@ def newton(solution: Solution, start: Array | None) -> Iterator[None]:
         yield
         if solution.ended or solution.idle > PATIENCE:
             return
+
+        # The next proximal problem, once this one is solved to the accuracy of v.
         r = image - w
         before = J
         J = 0.5 * examples.inner(w, w) + float(qp.g @ f) + loss.value(m, response)
         still = before - J <= ROUNDING * abs(J)
-        if np.any(rho):  # update v once its subproblem is solved to the accuracy of v
+        if np.any(loss.rho):
             inner = 0.5 * examples.inner(r, r)
-            missed = 0.5 * float(np.sum(rho * (alpha - v) ** 2))
+            missed = 0.5 * float(np.sum(loss.rho * (alpha - v) ** 2))
             if inner <= missed or still:
                 if taken <= FEW_STEPS:
                     narrow *= SMALLER
-                rho = rho_of(qp, narrow, unit)
                 v = alpha
-                taken = 0
                 J = np.inf
-                loss = Loss(qp, rho, v)
+                taken = 0
+                loss = Loss(qp, rho_of(qp, narrow, unit), v)
                 f, m = loss.settle(m, f)
                 response = loss.best_response(m)
                 r = qp.rmatvec(response) - w
+
+        # Newton's step, and the minimum along it; then f settles again.
         dw, df = system.direction(*loss.derivative(m, response), loss.s, r)
         T = examples.scores(dw)
-        move = qp.values(T, df)
         slope = examples.inner(w, dw) + float(qp.g @ df)
-        t = loss.search(m, move, slope, max(examples.inner(dw, dw), 0.0))
+        square = max(examples.inner(dw, dw), 0.0)
+        t = loss.search(m, qp.values(T, df), slope, square)
         w = w + t * dw
-        before_f = f + t * df
         S = S + t * T
-        taken = taken + 1
-        f, m = loss.settle(qp.values(S, before_f), before_f, reach)
-        reach = 4.0 * float(np.abs(f - before_f).max(initial=0.0))
+        moved = f + t * df
+        taken += 1
+        f, m = loss.settle(qp.values(S, moved), moved, reach)
+        reach = NARROW * float(np.abs(f - moved).max(initial=0.0))
 
 
 def of_sample(qp: QuadraticProgram) -> tuple[Array, Array]:
@@ -140,7 +153,7 @@ def of_sample(qp: QuadraticProgram) -> tuple[Array, Array]:
     share = SAMPLE / n
     cap = None if part.cap is None else part.cap / share
     part = replace(part, ridge=part.ridge * share, upper=part.upper / share, cap=cap)
-    found = Solution(part, 1e-3, PATIENCE)
+    found = Solution(part, OF_SAMPLE, PATIENCE)
     for _ in newton(found, None):
         pass
     return found.w, found.f
@@ -150,7 +163,7 @@ def unit_of(qp: QuadraticProgram) -> float:
     """The scale of the rows' values: the size of targets or, in a game, of margins."""
     if qp.game:
         w = qp.rmatvec(qp.feasible(qp.rows.fill(np.ones(qp.shape), 0.0)))
-        return max(qp.examples.inner(w, w), 1e-20)
+        return max(qp.examples.inner(w, w), SMALLEST)
     if qp.by_margins:
         return 1.0
     S = np.zeros((qp.examples.n, qp.k))
@@ -179,6 +192,13 @@ def rho_of(qp: QuadraticProgram, narrow: float, unit: float) -> Array:
 
 # The loss.
 
+SEARCH_STEPS = 100  # along a line: more than bisection takes
+SETTLE_STEPS = 50  # for f
+BALANCED = 1e-14  # rounding of F'alpha - g, relative to the sum of alpha
+LONE = 1e-12  # damping without free rows, relative to the largest change of an alpha
+PART = 2**15  # rows whose arrays stay in cache
+NO_SUM = 1e-300  # instead of 0, as a divisor
+
 
 class Loss:
     """The loss of a program, with a proximal term.
@@ -195,9 +215,8 @@ class Loss:
         self.qp = qp
         self.rho = np.asarray(rho)
         self.v = np.asarray(v)
-        self.light = replace(
-            qp, examples=cast("Any", Count(qp.examples.n))
-        )  # without X, for f and alpha only
+        # The program without X, for f and alpha only.
+        self.light = replace(qp, examples=cast("Any", Count(qp.examples.n)))
         self.s = np.asarray(qp.ridge + self.rho)
         target = np.array(np.broadcast_to(qp.target + self.rho * self.v, qp.shape))
         self.target = qp.rows.fill(target, -np.inf)
@@ -214,10 +233,9 @@ class Loss:
         """The sum of the losses of all rows."""
         qp = self.qp
         more = alpha - self.v
-        value = float(np.vdot(alpha, qp.target - m)) - 0.5 * float(
-            np.sum(qp.ridge * alpha * alpha)
-        )
-        return value - 0.5 * float(np.sum(self.rho * more * more))
+        linear = float(np.vdot(alpha, qp.target - m))
+        of_ridge = 0.5 * float(np.sum(qp.ridge * alpha * alpha))
+        return linear - of_ridge - 0.5 * float(np.sum(self.rho * more * more))
 
     def derivative(self, m: Array, alpha: Array) -> tuple[Array, Array | None]:
         """Generalised derivative of the best response with respect to -m.
@@ -231,13 +249,12 @@ class Loss:
             ``linked_j linked_l (v_j - v_l)^2`` for pairs of them, and own is 0.
         """
         if self.qp.cap is None:
-            return np.where(
-                (alpha > 0.0) & (alpha < self.qp.upper), 1.0 / self.s, 0.0
-            ), None
+            free = (alpha > 0.0) & (alpha < self.qp.upper)
+            return np.where(free, 1.0 / self.s, 0.0), None
         own = np.where(alpha > 0.0, 1.0 / self.s, 0.0)
         full = is_full(self.raw(m), self.qp.cap)
         linked = np.where(full[:, None], own, 0.0)
-        linked /= np.sqrt(np.maximum(linked.sum(axis=1), 1e-300))[:, None]
+        linked /= np.sqrt(np.maximum(linked.sum(axis=1), NO_SUM))[:, None]
         own[full] = 0.0
         return own, linked if full.any() else None
 
@@ -260,14 +277,16 @@ class Loss:
         upper = np.broadcast_to(self.qp.upper, raw.shape)
         if low == 0.0:
             reached = (raw > 0.0) | (rate < 0.0)
-            reached = reached if cap is None else reached.any(axis=1)
+            if cap is not None:
+                reached = reached.any(axis=1)
             if 2 * np.count_nonzero(reached) < reached.size:
                 raw, rate, move, upper = (v[reached] for v in (raw, rate, move, upper))
                 cap = None if cap is None else cap[reached]
-        high = np.inf
-        wide = max(1.0, abs(t))
+        high = np.inf  # the minimum is between low and high
+        wide = max(1.0, abs(t))  # the next step without a bracket
         parts = [slice(i, i + PART) for i in range(0, len(raw), PART)]
         for _ in range(SEARCH_STEPS):
+            # Over all rows: the loss's force, the sum of its terms' sizes, and its curvature.
             pull = 0.0
             size = 0.0
             bend = 0.0
@@ -283,7 +302,10 @@ class Loss:
             curvature = square + bend
             if abs(force) <= EPS * (abs(slope) + abs(square * t) + size):
                 break
-            low, high = (t, high) if force > 0.0 else (low, t)
+            if force > 0.0:
+                low = t
+            else:
+                high = t
             new = t + force / curvature if curvature > 0.0 else np.nan
             if not low < new < high:
                 if np.isfinite(low) and np.isfinite(high):
@@ -304,15 +326,15 @@ class Loss:
         qp = self.qp
         if qp.n_free == 0:
             return f, m
-        near = self.target - m > -reach
         df = None
+        near = self.target - m > -reach
         some = np.flatnonzero(near if near.ndim == 1 else near.any(axis=1))
         if 2 * len(some) < len(m):
-            parts = (
-                v[some] if v.ndim and len(v) == len(m) else v
-                for v in (self.rho, self.v)
+            rho, v = (
+                x[some] if x.ndim and len(x) == len(m) else x
+                for x in (self.rho, self.v)
             )
-            df = Loss(self.light.restrict(some), *parts)._settled(m[some])
+            df = Loss(self.light.restrict(some), rho, v)._settled(m[some])
         if df is None or 2.0 * np.abs(df).max() > reach:
             df = self._settled(m)
         return f + df, m + self.light.values(np.zeros((qp.examples.n, qp.k)), df)
@@ -322,7 +344,7 @@ class Loss:
         qp = self.light
         f = np.zeros(self.qp.n_free)
         S = np.zeros((qp.examples.n, qp.k))
-        least = np.inf
+        least = np.inf  # the smallest force so far
         if qp.n_free == 1:
             move = qp.values(S, np.ones(1))
             return f + self.search(m, move, float(qp.g[0]), t=0.0, low=-np.inf)
@@ -334,7 +356,7 @@ class Loss:
                 break
             H = curvature_of_f(qp, *self.derivative(m, alpha))
             # without free rows, the step is bounded by the largest change of an alpha
-            damping = EPS * H.trace() + 1e-12 * float(np.mean(1.0 / self.s))
+            damping = EPS * H.trace() + LONE * float(np.mean(1.0 / self.s))
             df = np.linalg.solve(H + damping * np.eye(len(H)), force)
             move = qp.values(S, df)
             # near the solution, a full step halves the force
@@ -351,7 +373,7 @@ class Count(NamedTuple):
     n: int
 
     def take(self, index: Array) -> Count:
-        """Some of them."""
+        """The number of chosen examples."""
         return Count(len(index))
 
 
@@ -380,8 +402,9 @@ def _bend(
     raw: Array, alpha: Array, rate: Array, move: Array, upper: Array, cap: Array | None
 ) -> float:
     """Second derivative of the loss along a line."""
-    free = alpha > 0.0 if cap is not None else (alpha > 0.0) & (alpha < upper)
+    free = alpha > 0.0
     if cap is None:
+        free &= alpha < upper
         return float(np.vdot(np.where(free, rate, 0.0), move))
     rate = np.where(free, rate, 0.0)
     full = is_full(raw, cap)

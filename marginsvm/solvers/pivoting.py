@@ -21,9 +21,7 @@ import numpy as np
 from marginsvm._typing import Array
 
 LIFT = 1e-14  # added to the diagonal, relative to the mean square of the examples
-ROUNDED = (
-    1e-11  # tolerance of bounds (relative to the largest alpha) and of margins (of 1)
-)
+ROUNDED = 1e-11  # of bounds, relative to the largest alpha, and of margins
 
 
 @np.errstate(all="ignore")  # singular systems leave a problem unsolved
@@ -67,7 +65,7 @@ def pivoted(
         size = np.einsum("bii->b", K)[:, None] / n
 
     def features(live: Array, free: Array) -> tuple[Array, Array, Array]:
-        """Signed alpha, values of the rows, and intercepts."""
+        """Signed alpha, values of the rows, and intercepts, by systems of the features."""
         A = E[live % len(E)] if len(E) > 1 else E
         y_live = y[live]
         weight = free / own[live]
@@ -79,12 +77,12 @@ def pivoted(
         return weight * (y_live - values), values, x[:, -1, 0] * intercept
 
     def rows(live: Array, free: Array, full: Array) -> tuple[Array, Array, Array]:
+        """The same by systems of the rows; ``full``: those at their upper bounds."""
         G = K[live] if len(K) > 1 else K
         M = G * free[:, :, None]
         M *= free[:, None]
-        np.einsum("bii->bi", M)[...] += np.where(
-            free, own[live] + LIFT * size[live % len(K)], 1.0
-        )
+        diagonal = np.where(free, own[live] + LIFT * size[live % len(K)], 1.0)
+        np.einsum("bii->bi", M)[...] += diagonal
         fixed = np.where(full, y[live] * cap[live], 0.0)
         target = y[live] - (G @ fixed[..., None])[..., 0]
         both = np.linalg.solve(M, np.stack([free * target, free * 1.0], axis=-1))
@@ -96,9 +94,10 @@ def pivoted(
         v = v - b * ones + fixed
         return v, (G @ v[..., None])[..., 0] + b, b[:, 0]
 
-    v = np.zeros((B, n))
+    v = np.zeros((B, n))  # signed alpha
     f = np.zeros((B, 1))
     solved = np.zeros(B, bool)
+    # The state: problems that are not solved, and which of their alpha are free, and full.
     live = np.arange(B)
     free = np.ones((B, n), bool)
     full = np.zeros((B, n), bool)
@@ -109,20 +108,16 @@ def pivoted(
             break
         v[live], values, f[live, 0] = found
         alpha = y[live] * v[live]
-        room = cap[live]
         short = 1.0 - y[live] * values - own[live] * alpha
         slight = ROUNDED * np.abs(alpha).max(axis=1, keepdims=True)
         low = free & (alpha < -slight)
-        high = free & (alpha > room + slight)
+        high = free & (alpha > cap[live] + slight)
         enters = ~free & (np.where(full, -short, short) > ROUNDED)
-        wrong = low | high | enters
-        solved[live] = ~wrong.any(axis=1) & np.isfinite(alpha).all(axis=1)
-        left = wrong.any(axis=1)
+        left = (low | high | enters).any(axis=1)
+        solved[live] = ~left & np.isfinite(alpha).all(axis=1)
         if not left.any():
             break
-        free = (free & ~low & ~high) | enters
-        full = (full & ~enters) | high
+        free = ((free & ~low & ~high) | enters)[left]
+        full = ((full & ~enters) | high)[left]
         live = live[left]
-        free = free[left]
-        full = full[left]
     return (v[:, None] @ X)[:, 0], f, np.clip(y * v, 0.0, cap), solved
