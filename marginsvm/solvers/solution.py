@@ -25,6 +25,8 @@ NOTHING_OF_KERNEL = 1e-7
 # size. In tubes that are not wider, w fits if it violates no target by more than rounding.
 INWARD = 1e-11
 ROUNDING = 1e-13
+OFF = 1e-9  # relative error of the sum of alpha above which none feasible is near
+NEARER = 0.9  # a gap, or D, that falls to this part is progress
 
 
 class Solution:
@@ -62,7 +64,7 @@ class Solution:
         self.n_iter = 0
         self.idle = 0
         self.stopped = False
-        self.mark = (1.0, -np.inf)
+        self.mark = (1.0, -np.inf)  # the gap and D at which idle was last 0
         self.tube = qp.hard and not qp.by_margins
         self.rounding = 0.0
         self.violation = 0.0 if self.tube or qp.by_margins else np.nan
@@ -108,7 +110,8 @@ class Solution:
         qp = self.qp
         w = qp.project(w)
         S = qp.examples.scores(w) if S is None else S
-        f = f if settled else qp.best_f(S, f)
+        if not settled:
+            f = qp.best_f(S, f)
         if self.tube:
             return self._of_tube(w, f, S)
         if not qp.game:
@@ -148,31 +151,30 @@ class Solution:
     def feasible(self, alpha: Array) -> tuple[Array, float]:
         """A feasible alpha nearby and its dual value; minus infinity: none is near."""
         qp = self.qp
-        alpha = self.qp.feasible(alpha)
+        alpha = qp.feasible(alpha)
         off = abs(qp.level * float(alpha.sum()) - qp.total) if qp.level else 0.0
-        return alpha, qp.dual(alpha) if off <= 1e-9 * abs(qp.total) else -np.inf
+        return alpha, qp.dual(alpha) if off <= OFF * abs(qp.total) else -np.inf
 
     def dual(self, alpha: Array, image: Array | None = None) -> float:
         """Dual value of a feasible alpha nearby; of alpha itself, if A'alpha is given."""
-        alpha, D = (
-            self.feasible(alpha)
-            if image is None
-            else (alpha, self.qp.dual(alpha, image))
-        )
+        if image is None:
+            alpha, D = self.feasible(alpha)
+        else:
+            D = self.qp.dual(alpha, image)
         if D > self.D:
             self.alpha = alpha
             self.D = D
         return D
 
     def count(self) -> None:
-        """Count an iteration."""
+        """Count an iteration, and whether it is an idle one."""
+        self.n_iter += 1
+        self.idle += 1
         gap_before, D_before = self.mark
-        nearer = self.gap <= 0.9 * gap_before or (
-            self.qp.game and self.D - 0.9 * D_before >= 0.0
-        )
-        self.n_iter = self.n_iter + 1
-        self.idle = 0 if nearer else self.idle + 1
-        self.mark = (self.gap, self.D) if nearer else self.mark
+        nearer = self.gap <= NEARER * gap_before
+        if nearer or (self.qp.game and self.D - NEARER * D_before >= 0.0):
+            self.idle = 0
+            self.mark = (self.gap, self.D)
 
     @property
     def status(self) -> str:

@@ -20,17 +20,21 @@ from marginsvm.solvers.solution import Solution
 
 Method = Callable[[Solution, Array | None], Iterator[None]]
 
-# Limits for interior points: multiplications per iteration, and unknowns of the smaller side.
+# What interior points solve fast: multiplications of an iteration and unknowns by the features, or
+# rows; and unknowns of either side that they can solve, as the last resort.
 PRODUCTS = 2**29
 SIDE = 1000
+ROWS = 2000
+SIDE_OF_FALLBACK = 4000
+ROWS_OF_PIVOTING = 3000  # nearly all of which are support vectors
 # C times the median squared norm below which dual coordinate descent has few free variables.
 SHORT = 5.0
-# Rows, entries of all rows, and examples that interior points solve in some milliseconds.
+# What takes less than a millisecond an iteration: rows with entries, or unknowns.
 FEW = 500
 SMALL = 2**16
 FEWEST = 200
 ROUNDING = 1e-14  # of a gap
-# Limits of memory that containers have: of cgroup 2 and 1.
+# Where containers have the limit of their memory: cgroup 2 and 1.
 CONTAINERS = (
     "/sys/fs/cgroup/memory.max",
     "/sys/fs/cgroup/memory/memory.limit_in_bytes",
@@ -58,9 +62,8 @@ def solve(
         if solution.ended or solution.gap <= ROUNDING:  # no other solver gets below it
             break
         start = solution.alpha if solution.gap < 1.0 else None
-    if qp.game and not np.isfinite(
-        solution.P
-    ):  # overlap: difference of the class means
+    if qp.game and not np.isfinite(solution.P):
+        # The classes overlap: w is the difference of their means.
         alpha = np.where(np.broadcast_to(qp.upper, qp.shape) > 0.0, 1.0, 0.0)
         solution.primal(qp.rmatvec(qp.feasible(alpha)), solution.f)
 
@@ -76,7 +79,10 @@ def solved(
 
 
 def methods(qp: QuadraticProgram) -> list[Method]:
-    """The solvers for a program, in order: the first choice, then fallbacks."""
+    """The solvers for a program, in order: the first choice, then fallbacks.
+
+    Read as a table: the first row whose condition holds.
+    """
     # importing numba takes a third of a second
     from marginsvm.solvers.dual_cd import dual_cd
     from marginsvm.solvers.smo import smo
@@ -85,70 +91,86 @@ def methods(qp: QuadraticProgram) -> list[Method]:
         return islice(dual_cd(solution, start), 1)
 
     examples = qp.examples
-    several = qp.several
-    tube = not qp.by_margins
     n = examples.n
     d = examples.d
     rows = len(qp.rows.ids)
-    hinge = qp.cap is not None or bool(np.isfinite(qp.upper).all())
+    several = qp.several
+    tube = not qp.by_margins
     hard = qp.hard
-    nu = bool(qp.level) and not qp.hard
-    unknowns = (
-        rows if several else n
-    )  # of systems by the rows: the two rows of a tube share one
+    hinge = qp.cap is not None or bool(np.isfinite(qp.upper).all())
+    nu = bool(qp.level) and not hard
+    # Unknowns of systems by the rows (the two rows of a tube share one), and of the smaller side.
+    unknowns = rows if several else n
     side = unknowns if d is None else min(unknowns, qp.k * d)
-    last: list[Method] = [newton, interior_point] if side <= 4 * SIDE else [newton]
-    if qp.signs is not None:  # the only solver with sign constraints
-        return [interior_point]
+    last: list[Method] = [newton]
+    if side <= SIDE_OF_FALLBACK:
+        last = [newton, interior_point]
+    either: list[Method] = [interior_point, newton]
     definite = not examples.is_kernel or getattr(examples.kernel, "is_definite", False)
-    few = (unknowns <= FEWEST and definite) or (d and rows <= FEW and rows * d <= SMALL)
-    if few and not (hard and tube):  # an iteration takes less than a millisecond
-        either: list[Method] = [interior_point, newton]
-        return (
-            [active_set, *last]
-            if hard
-            else either
-            if hinge or tube
-            else [active_set, *either]
-        )
-    if examples.is_kernel and hard and tube:  # alpha may be unbounded
+    few = unknowns <= FEWEST and definite
+    few = few or bool(d and rows <= FEW and rows * d <= SMALL)
+
+    # Interior points alone have sign constraints.
+    if qp.signs is not None:
+        return [interior_point]
+    # On few rows, an iteration takes less than a millisecond.
+    if few and not (hard and tube):
+        if hinge or tube:
+            return either
+        return [active_set, *(last if hard else either)]
+    # In a hard tube by a kernel, alpha may be unbounded.
+    if examples.is_kernel and hard and tube:
         return last[::-1]
-    # few support vectors need few columns; the squared hinge loss is solved exactly
+    # Few support vectors need few columns of a kernel.
+    if examples.is_kernel and (hinge or tube):
+        return [smo, *last]
+    # The squared hinge loss and hard margins are then solved exactly.
     if examples.is_kernel:
-        return [smo, *([] if hinge or tube else [active_set]), *last]
-    # multiplications per step by the features; a row of several classes has two blocks
-    products = (
-        rows * float(d) ** 2 * (1 if not several else qp.k if qp.cap is not None else 2)
-    )
-    small = (products <= PRODUCTS and qp.k * d <= SIDE) or rows <= 2 * SIDE
-    first: list[Method] = [interior_point, newton] if small else last
-    if nu:  # rho is just another unknown for interior points
+        return [smo, active_set, *last]
+
+    # Multiplications per step by the features: a row of several classes has two blocks, or all.
+    blocks = 1 if not several else 2 if qp.cap is None else qp.k
+    products = rows * float(d) ** 2 * blocks
+    small = (products <= PRODUCTS and qp.k * d <= SIDE) or rows <= ROWS
+    first = either if small else last
+    in_memory = getattr(examples.X, "in_memory", True)
+    # rho is just another unknown for interior points.
+    if nu:
         return first
-    if not getattr(examples.X, "in_memory", True):  # needs passes only
-        return (
-            first if small else [active_set, newton] if hard and not tube else [newton]
-        )
-    if examples.sparse and several:  # an epoch costs the nonzeros of X
+    # Passes over blocks are all that these need.
+    if not in_memory and not small:
+        return [active_set, newton] if hard and not tube else [newton]
+    if not in_memory:
+        return first
+    # An epoch of coordinate descent costs the nonzeros of X.
+    if examples.sparse and several:
         return [dual_cd, *(first if hinge else last)]
-    if (
-        examples.sparse and not tube and d > n
-    ):  # so do products, and most rows are identified early
+    # So do products, and most rows of wide X are identified early.
+    if examples.sparse and not tube and d > n:
         return [dual_cd, *([] if hinge else [pivoting_by_products]), *last]
+    # Ten epochs tell the active set where to begin.
     if examples.sparse and not tube and hard:
         return [ten_epochs, active_set, *first]
-    if hinge and not several and not tube:
-        upper, square = map(_middle, (qp.upper, examples.squared_norms))
-        if upper * square <= SHORT:  # few variables are free
-            return [dual_cd, *first]
-    if hard and not tube:  # few support vectors
+    # Few variables are free, so that coordinate descent is fast.
+    if hinge and not several and not tube and _is_short(qp):
+        return [dual_cd, *first]
+    # A hard margin has few support vectors.
+    if hard and not tube:
         return [active_set, *first]
-    if hinge or tube:  # Newton's method needs many steps for losses with kinks
+    # Newton's method needs many steps for losses with kinks.
+    if hinge or tube:
         return first
-    if (
-        d > n and rows <= 3 * SIDE and not examples.sparse
-    ):  # nearly all rows are support vectors
+    # Nearly all rows of wide X are support vectors.
+    if d > n and rows <= ROWS_OF_PIVOTING and not examples.sparse:
         return [active_set, *first]
-    return last  # the squared hinge loss is smooth
+    # The squared hinge loss is smooth.
+    return last
+
+
+def _is_short(qp: QuadraticProgram) -> bool:
+    """Whether C is small for the examples' norms."""
+    upper, square = map(_middle, (qp.upper, qp.examples.squared_norms))
+    return upper * square <= SHORT
 
 
 def _middle(values: Array) -> float:
