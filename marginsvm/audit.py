@@ -44,6 +44,8 @@ KERNEL = {"kernel": "rbf", "gamma": "scale", "degree": 3, "coef0": 0.0}
 NEAR = 1e-4  # tolerance of predictions, relative to the largest score
 TRIED = 1000  # number of examples whose predictions are compared
 SHOWN = 10  # number of problems in the printed report
+# A quantile is taken at a mass that is less by rounding, so that a sum reaches it.
+JUST_BELOW = 1.0 - 1e-12
 
 
 @dataclass(frozen=True)
@@ -644,24 +646,25 @@ def _solved(model: Any, X: Any, y: Any, weight: Array, like: Any) -> Iterator[_S
     """The problems of a model, with its solutions."""
     place = _places(model, X, weight)
     coef = np.atleast_2d(_array(model.coef_ if place is None else model.dual_coef_))
-    b = (
-        -_array(model.offset_)
-        if is_outlier_detector(model)
-        else _array(model.intercept_).ravel()
-    )
-    b = np.broadcast_to(b, len(coef)) if place is None else b
-
-    constant = getattr(model, "intercept_scaling", None)
-    constant = constant if getattr(like, "fit_intercept", False) else None
+    detector = is_outlier_detector(model)
+    b = -_array(model.offset_) if detector else _array(model.intercept_).ravel()
+    if place is None:
+        b = np.broadcast_to(b, len(coef))
+    constant = None
+    if getattr(like, "fit_intercept", False):
+        constant = getattr(model, "intercept_scaling", None)
 
     def of(
         name: str, codes: Array, weight: Array, coef: Array, b: Array, at: Any
     ) -> _Solved:
+        """One problem: its examples of positive weight, and what the model says of it."""
         rows = np.flatnonzero(weight > 0.0)
         stated = clone(like)
         stated.intercept_ = np.array(b)
-        if at is None or like.kernel == "linear":
-            stated.coef_ = coef if at is None else np.asarray(coef @ _some(X, at))
+        if at is None:
+            stated.coef_ = coef
+        elif like.kernel == "linear":
+            stated.coef_ = np.asarray(coef @ _some(X, at))
         else:
             order = np.argsort(at)
             stated.dual_coef_ = coef[:, order]
@@ -671,13 +674,15 @@ def _solved(model: Any, X: Any, y: Any, weight: Array, like: Any) -> Iterator[_S
         return _Solved(name, rows, codes[rows], weight[rows], stated, constant)
 
     if not isinstance(like, MaxMarginClassifier):
-        one = of("", np.ones(X.shape[0]) if y is None else y, weight, coef, b, place)
+        targets = np.ones(X.shape[0]) if y is None else y
+        one = of("", targets, weight, coef, b, place)
         if is_regressor(like) and like.nu:  # the best width for these distances
             away = np.abs(one.scores(X, one.rows)[:, 0] - one.y)
-            mass = like.nu * one.weight.sum() * (1.0 - 1e-12)
+            mass = like.nu * one.weight.sum() * JUST_BELOW
             one.stated.epsilon_ = quantile(away, one.weight, np.array([mass]))
         yield one
         return
+
     classes = np.asarray(on_host(getattr(model, "classes_", np.unique(y))))
     if y.ndim != 1 or not np.isin(y, classes).all():
         raise ValueError(
@@ -693,25 +698,23 @@ def _solved(model: Any, X: Any, y: Any, weight: Array, like: Any) -> Iterator[_S
     if k == 2 or joint or hasattr(model, "certificate_"):
         yield of("", codes, weight * factor, coef, b, place)
     elif place is not None:
+        # Each pair of classes; the first one is positive. A vector of class c has k - 1
+        # coefficients, one against each other class.
         of_class = np.repeat(np.arange(k), np.asarray(on_host(model.n_support_)))
-        for p, (i, j) in enumerate(
-            combinations(range(k), 2)
-        ):  # the first class is positive
-            # a vector of class c has k - 1 coefficients, one against each other class
-            some = np.isin(of_class, (i, j))
-            both = np.isin(codes, (i, j))
-            pair = np.where(of_class == i, coef[j - 1], coef[i])[None, some]
+        for p, (i, j) in enumerate(combinations(range(k), 2)):
             name = f"{classes[i]} against {classes[j]}"
             is_i = (codes == i).astype(int)
-            yield of(
-                name, is_i, weight * factor * both, pair, b[p : p + 1], place[some]
-            )
+            weights = weight * factor * np.isin(codes, (i, j))
+            some = np.isin(of_class, (i, j))
+            pair = np.where(of_class == i, coef[j - 1], coef[i])[None, some]
+            yield of(name, is_i, weights, pair, b[p : p + 1], place[some])
     elif np.isinf(like.C) and not hasattr(model, "loss"):
         raise ValueError(
             f"which of {k} classes are held against which? give a model of two"
         )
     else:
-        for c in range(k):  # class weights apply to the positive class only
+        # Each class against the rest; class weights apply to the positive class only.
+        for c in range(k):
             is_c = (codes == c).astype(int)
             weights = weight * np.where(is_c == 1, factor, 1.0)
             name = f"{classes[c]} against the rest"

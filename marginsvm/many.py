@@ -525,6 +525,12 @@ def _indices(given: Any, size: int, name: str, B: int) -> list[Array]:
     return found * (B // len(found))
 
 
+# Gap of interior points: this part of the estimator's, and at most so much.
+PRECISE = 0.01
+LARGEST_TOL = 1e-6
+FAR = 1e100  # units beyond which squares leave the range of float64
+
+
 @np.errstate(all="ignore")  # problems with overflow or NaN are not certified
 def solved(X: Array, y: Array, m: Array, estimator: Any) -> dict[str, Array]:
     """Solve a stack of problems, and compute certified bounds for each.
@@ -539,19 +545,19 @@ def solved(X: Array, y: Array, m: Array, estimator: Any) -> dict[str, Array]:
     B, n = y.shape
     d = X.shape[2]
     intercept = estimator.fit_intercept
+    # Examples from their mean, in units that are powers of two, so that scaling is exact.
     shift = X.mean(axis=1, keepdims=True) if intercept else np.zeros((1, 1, d))
     Z = X - shift
-    unit = np.exp2(np.round(0.5 * np.log2(np.vecdot(Z, Z).max(axis=1))))[
-        :, None
-    ]  # exact
+    unit = np.exp2(np.round(0.5 * np.log2(np.vecdot(Z, Z).max(axis=1))))[:, None]
     Z = Z / unit[:, :, None]
     shift = (shift / unit[:, :, None])[:, 0]
     costs = estimator.C * m * unit**2
-    program = {}
+    program = {}  # of hard margins
     if np.isfinite(estimator.C):
-        program = (
-            {"upper": costs} if estimator.loss == "hinge" else {"ridge": 0.5 / costs}
-        )
+        hinge = estimator.loss == "hinge"
+        program = {"upper": costs} if hinge else {"ridge": 0.5 / costs}
+
+    # Pivoting solves problems exactly, or leaves them to interior points.
     w = np.zeros((B, d))
     b = np.zeros((B, 1))
     alpha = np.zeros((B, n))
@@ -560,18 +566,17 @@ def solved(X: Array, y: Array, m: Array, estimator: Any) -> dict[str, Array]:
         w, b, alpha, done = pivoted(Z, y, **program, intercept=intercept)
         left = np.flatnonzero(~done)
     if left.size:
-        some = {name: values[left] for name, values in program.items()}
-        tol = min(0.01 * estimator.tol, 1e-6)
         A = np.broadcast_to(Z, (B, n, d))[left]
+        some = {name: values[left] for name, values in program.items()}
+        tol = min(PRECISE * estimator.tol, LARGEST_TOL)
         w[left], f, alpha[left], _ = stacked(
             A, y[left], **some, intercept=intercept, tol=tol
         )
         if intercept:
             b[left] = f[:, :1]
     b = b[:, 0]
-    alpha = (
-        stacks.balanced(alpha, y, program.get("upper", np.inf)) if intercept else alpha
-    )
+    if intercept:
+        alpha = stacks.balanced(alpha, y, program.get("upper", np.inf))
     if not program:  # scale to the smallest margin 1
         least = (y * ((Z @ w[..., None])[..., 0] + b[:, None])).min(axis=1)
         w = w / least[:, None]
@@ -580,22 +585,20 @@ def solved(X: Array, y: Array, m: Array, estimator: Any) -> dict[str, Array]:
     margin, bound, separates = stacks.proved(
         Z, shift, y, w, b, alpha, program, intercept
     )
+    radius = np.sqrt(np.vecdot(Z, Z).max(axis=1)) * unit[:, 0]
+    separable = [one or None for one in separates.tolist()]
     found = {
         "coef": w / unit,
         "intercept": b - np.vecdot(w, shift),
         "dual_coef": y * alpha / unit**2,
         "margin": margin * unit[:, 0],
         "margin_bound": bound * unit[:, 0],
-        "radius": np.broadcast_to(
-            np.sqrt(np.vecdot(Z, Z).max(axis=1)) * unit[:, 0], B
-        ).copy(),
-        "separable": np.array(
-            [one or None for one in separates.tolist()], dtype=object
-        ),
+        "radius": np.broadcast_to(radius, B).copy(),
+        "separable": np.array(separable, dtype=object),
     }
     if "upper" in program:
         q = alpha / alpha.sum(axis=1, keepdims=True)
         found["nu"] = np.where(q > 0.0, m / q, np.inf).min(axis=1) / m.sum(axis=1)
-    sane = (unit[:, 0] > 1e-100) & (unit[:, 0] < 1e100) & (margin > 0.0)
+    sane = (unit[:, 0] > 1.0 / FAR) & (unit[:, 0] < FAR) & (margin > 0.0)
     sane &= bound - margin <= estimator.tol * bound
     return {**found, "status": np.where(sane, "certified", UNFITTED)}

@@ -64,7 +64,12 @@ LEAST = 1e-6
 LEAST_OF_MANY = 1e-4
 LEAST_OF_KERNEL = 1e-5
 MANY = 2000  # coefficients
-IDLE = 10  # iterations without progress after which a fit is stalled
+# A fit is stalled if the gap has not fallen to this part in so many iterations.
+IDLE = 10
+PROGRESS = 0.99
+# The solver's tolerance falls to this part, so many times, if the proof is not as good.
+TIGHTER = 0.1
+TIGHTENED = 2
 TINY = 1e-11  # alpha, relative to the largest, that interior points leave at bounds
 ROUNDED = 1e-12  # a certified gap that may be rounding alone
 WORDS = (
@@ -357,12 +362,15 @@ def play_exactly(
     known = progress.certified
     done = progress.n_iter
     status = stopping.status_of(problem, progress, known) if known else None
-    if status is not None or progress.settled or done >= stopping.max_iter:
-        return Outcome(
-            status or ("stalled" if progress.settled else "max_iter"), progress
-        )
+    if status is None and progress.settled:
+        status = "stalled"
+    if status is None and done >= stopping.max_iter:
+        status = "max_iter"
+    if status is not None:
+        return Outcome(status, progress)
     programs = problem.programs
     begun = time.perf_counter() - progress.seconds
+    # Of each program: the best point, and its primal and dual value and violation.
     points = list(progress.state)
     values = [(np.inf, 0.0, np.nan)] * len(programs)
     for part, qp in enumerate(programs):
@@ -370,26 +378,28 @@ def play_exactly(
         tol = algorithm.tol_of(qp, stopping.tol)
         most = stopping.max_iter - done
         now = Solution(replace(qp, examples=qp.examples.sampled), tol, most)
-        left = 2
+        # How often the tolerance may still fall; the iteration from which on a proof is tried
+        # again; and equal examples of two classes, which are sought once.
+        left = TIGHTENED
         next_proof = 0
         equal = None
-        tried = False
+        sought = False
         start = points[part].alpha
         for _ in solve(now, start if start.any() else None):
-            if (
-                on_round is not None
-            ):  # only a caller that follows can keep what was found
+            if on_round is not None:
+                # Only a caller that follows can keep what was found.
                 let_interrupts_through()
             alpha = now.alpha
             n = max(progress.n_iter, done + now.n_iter)
             reached = now.gap <= now.tol
             hopeless = qp.game and vanishing(problem.examples) ** 2 >= -2.0 * now.D
             if qp.game and qp.hard and now.P >= 0.0:
-                equal = equal if tried else equal_examples(qp)
-                tried = True
-                hopeless, alpha = (
-                    (True, equal) if equal is not None else (hopeless, alpha)
-                )
+                if not sought:
+                    equal = equal_examples(qp)
+                    sought = True
+                if equal is not None:
+                    hopeless = True
+                    alpha = equal
             points[part] = Point(now.w, now.f, alpha)
             values[part] = now.P, now.D, now.violation
             lower, upper, violation = bounds_of(problem, qp, values)
@@ -412,12 +422,11 @@ def play_exactly(
                 status = stopping.status_of(problem, progress, found)
                 next_proof = 0 if reached else n + 1 + n // 10
             elif due:
-                now.stopped = (
-                    publication.prove(qp, now.w, now.f, alpha).gap <= stopping.tol
-                )
+                proof = publication.prove(qp, now.w, now.f, alpha)
+                now.stopped = proof.gap <= stopping.tol
             if due and reached:
-                left = left - 1
-                now.tol = 0.1 * now.tol
+                left -= 1
+                now.tol = TIGHTER * now.tol
             if on_round is not None and on_round(progress):
                 status = status or "stopped"
             now.stopped |= status is not None or left < 0
@@ -432,7 +441,7 @@ def play_exactly(
     rounds = progress.history
     if status is None:
         gaps = [line.upper - line.lower for line in rounds[-1 - IDLE :]]
-        idle = len(rounds) > IDLE and not gaps[-1] < 0.99 * gaps[0]
+        idle = len(rounds) > IDLE and not gaps[-1] < PROGRESS * gaps[0]
         status = "max_iter" if at_the_end and not idle else "stalled"
     return Outcome(status, progress)
 
