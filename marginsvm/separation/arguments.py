@@ -45,13 +45,18 @@ class Arguments(NamedTuple):
     more: Mapping[str, Any]
     constant: str | None = None
 
+    @property
+    def used(self) -> Array:
+        """Mask of the examples that are used, among the given ones."""
+        return np.isin(np.arange(self.n), self.example)
+
 
 def dense(A: Any) -> Array:
     """A matrix as an array."""
     return np.asarray(A.toarray() if sp.issparse(A) else A)
 
 
-def numbers_of(X: Any) -> Any:
+def features_of(X: Any) -> Any:
     """X as an array of float64, dense or CSR."""
     refuse_foreign("check_separability", X)
     check_exact(X)
@@ -102,6 +107,13 @@ def are_trials(y: Any) -> bool:
     return np.ndim(y) == 2 and np.shape(y)[1] == 2
 
 
+def floats_of(values: Any, name: str) -> Array:
+    """Numbers in one column or several, under their name in error messages."""
+    return np.asarray(
+        check_array(values, dtype=np.float64, ensure_2d=False, input_name=name)
+    )
+
+
 def labels_of(y: Any) -> Array:
     """Labels in one column."""
     y = column_or_1d(y)
@@ -111,10 +123,10 @@ def labels_of(y: Any) -> Array:
 
 def nonnegative(y: Any) -> Array:
     """Counts, in one column or several."""
-    y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+    y = floats_of(y, "y")
     if y.min() < 0:
         raise ValueError("counts must not be negative, but some in y are")
-    return np.asarray(y)
+    return y
 
 
 def codes(values: Any, name: str, n: int) -> Array:

@@ -168,13 +168,11 @@ def _flaw(report: Any, X: Any, y: Any, weight: Any, exact: bool) -> tuple[str, b
         return "pairs has another number of rows", exact
     if (separated & regression.equality).any():
         return "rows that are to be fitted exactly are called separated", exact
-    used = np.zeros(arguments.n, bool)
-    used[arguments.example] = True
     flaw = _difference(
         report,
         kind=families.kind_of(separated),
         separated_rows=kind.table(regression, separated),
-        used=used,
+        used=arguments.used,
         fit_intercept=arguments.intercept,
         constant=arguments.constant,
     )

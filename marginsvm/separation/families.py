@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
-from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _get_feature_names
 
@@ -41,10 +41,12 @@ from marginsvm.separation.arguments import (
     are_trials,
     codes,
     constant_of,
+    features_of,
+    floats_of,
     labels_of,
     nonnegative,
-    numbers_of,
 )
+from marginsvm.separation.program import identified
 from marginsvm.separation.regression import Regression
 
 # Kinds of separation.
@@ -177,7 +179,7 @@ class Family:
 
     def read(self, X: Any, y: Any, more: More) -> Read:
         """X, outcomes and further arguments, checked."""
-        return numbers_of(X), self.outcomes(y), more
+        return features_of(X), self.outcomes(y), more
 
     def table(self, regression: Regression, separated: Array) -> Array:
         """The report's table of separated rows; for pairs of examples, of the winners."""
@@ -223,7 +225,7 @@ class Family:
     def warn_of(self, y: Any) -> None:
         """Warn where the outcomes may not mean what they are taken for."""
 
-    def remainder(self, report: Any, arguments: Arguments, identified: Any) -> Any:
+    def remainder(self, report: Any, arguments: Arguments) -> Any:
         """The regression whose estimate gives the finite coefficients."""
         kept = report.used & ~report.separated
         regression = self.rows(arguments)
@@ -286,9 +288,9 @@ class Labels(Family):
     def separated(self, rows: Array) -> Array:
         return np.asarray(rows.sum(axis=1) >= max(rows.shape[1] - 1, 1))
 
-    def remainder(self, report: Any, arguments: Arguments, identified: Any) -> Any:
+    def remainder(self, report: Any, arguments: Arguments) -> Any:
         if report.separated_rows.shape[1] == 1:
-            return super().remainder(report, arguments, identified)
+            return super().remainder(report, arguments)
         return np.asarray(report.used[:, None] & ~report.separated_rows)
 
 
@@ -312,7 +314,7 @@ class Ordinal(Family):
     fills = True  # in the first and the last category
 
     def read(self, X: Any, y: Any, more: More) -> Read:
-        X = numbers_of(X)
+        X = features_of(X)
         y = getattr(y, "values", y)
         if not hasattr(y, "categories"):
             names, codes = np.unique(labels_of(y), return_inverse=True)
@@ -353,9 +355,7 @@ class Ordinal(Family):
         equality = np.zeros(len(at), bool)
         return Regression(arguments, X, plus, minus, equality, at, column, names)
 
-    def remainder(
-        self, report: Any, arguments: Arguments, identified: Any
-    ) -> OutcomeBounds:
+    def remainder(self, report: Any, arguments: Arguments) -> OutcomeBounds:
         regression = self.rows(arguments)
         separated = report.separated_rows
         place = np.zeros(arguments.n, int)
@@ -401,9 +401,7 @@ class Cox(_Compared):
     def read(self, X: Any, y: Any, more: More) -> Read:
         X, y, more = super().read(X, y, more)
         if "entry" in more:
-            entry = check_array(
-                more["entry"], dtype=float, ensure_2d=False, input_name="entry"
-            )
+            entry = floats_of(more["entry"], "entry")
             check_consistent_length(entry, y)
             never = np.flatnonzero(entry >= y[:, 0])
             if len(never):
@@ -425,14 +423,14 @@ class Cox(_Compared):
                 )
             (time,) = set(fields) - set(event)
             y = np.column_stack([y[time], y[event[0]]])
-        table = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+        table = floats_of(y, "y")
         if table.ndim != 2 or table.shape[1] != 2:
             raise ValueError("y must have two columns, time and event, or two fields")
         if not np.isin(table[:, 1], (0.0, 1.0)).all():
             raise ValueError(
                 "the second column of y, the events, must hold 1 and 0 only"
             )
-        return np.asarray(table)
+        return table
 
     def pairs(self, arguments: Arguments) -> list[Array]:
         """Winners, rivals, whether a row is an equality; the first and last time of each
@@ -492,7 +490,7 @@ class Cox(_Compared):
         out[arguments.example[dead], 0] = np.cumsum(change)[last[dead]] > 0
         return out
 
-    def remainder(self, report: Any, arguments: Arguments, identified: Any) -> Strata:
+    def remainder(self, report: Any, arguments: Arguments) -> Strata:
         """Subjects that tie, directly or through others, stay in one stratum."""
         regression = self.rows(arguments)
         tied = ~report.pairs
@@ -522,9 +520,7 @@ class Conditional(_Compared):
         return X, y, {**more, "groups": codes(more["groups"], "groups", len(y))}
 
     def outcomes(self, y: Any) -> Array:
-        y = column_or_1d(
-            check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
-        )
+        y = column_or_1d(floats_of(y, "y"))
         if not np.isin(y, (0.0, 1.0)).all():
             raise ValueError(
                 "y must hold 1 for alternatives that were chosen, 0 for others"
@@ -549,9 +545,7 @@ class Conditional(_Compared):
         rival = others[np.arange(len(winner)) + shift]
         return [winner, rival, np.zeros(len(winner), bool)]
 
-    def remainder(
-        self, report: Any, arguments: Arguments, identified: Any
-    ) -> Remainder:
+    def remainder(self, report: Any, arguments: Arguments) -> Remainder:
         """Alternatives that tie with others, so that their choice is not certain."""
         regression = self.rows(arguments)
         tied = ~report.pairs
@@ -582,7 +576,7 @@ class Pairs(Family):
             )
         if np.any(X[:, 0] == X[:, 1]):
             raise ValueError("an item is compared with itself")
-        y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+        y = floats_of(y, "y")
         if y.ndim != 1 or not np.all((y == 0.0) | (y == 1.0) | (y == 0.5)):
             raise ValueError(
                 "y must be 1 if the first item wins, 0 if the second, 0.5 if none"
@@ -628,7 +622,7 @@ class Pairs(Family):
             names=[str(item) for item in items[1:].tolist()],
         )
 
-    def remainder(self, report: Any, arguments: Arguments, identified: Any) -> Any:
+    def remainder(self, report: Any, arguments: Arguments) -> Any:
         """A mask of comparisons, or the remaining rankings."""
         kept = report.used & ~report.separated
         if arguments.y is not None:
@@ -725,7 +719,7 @@ def arguments_for(family: Family, X: Any, given: Mapping[str, Any]) -> Arguments
     if y is None and not pairs:
         raise ValueError(f"y is missing: family={family.name!r} needs it")
     if "offset" in more:
-        offset = check_array(more.pop("offset"), ensure_2d=False, input_name="offset")
+        offset = floats_of(more.pop("offset"), "offset")
         check_consistent_length(offset, X if y is None else y)
     if isinstance(names, str):
         raise ValueError(f"feature_names must be a list of names, but is {names!r}")

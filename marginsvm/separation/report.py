@@ -24,7 +24,7 @@ from marginsvm.separation.families import (
     Family,
 )
 from marginsvm.separation.fitted_models import arguments_of
-from marginsvm.separation.program import identified, nearly_collinear
+from marginsvm.separation.program import nearly_collinear
 from marginsvm.separation.proof import Answer, answer, in_floats, of_graph
 from marginsvm.separation.regression import Regression
 from marginsvm.separation.signs import statuses
@@ -222,7 +222,7 @@ class Separability:
         if n != len(self.used):
             raise ValueError(f"X has {n} examples, but the report {len(self.used)}")
         arguments = families.arguments_for(self._family, X, self.given)
-        return self._family.remainder(self, arguments, identified)
+        return self._family.remainder(self, arguments)
 
     def to_frame(self) -> Any:
         """Make a table of the coefficients.
@@ -492,7 +492,7 @@ def check_separability(
         family=kind.name,
         fit_intercept=arguments.intercept,
         constant=arguments.constant,
-        used=np.isin(np.arange(arguments.n), arguments.example),
+        used=arguments.used,
         given=given,
     )
     try:
