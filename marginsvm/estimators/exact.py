@@ -71,7 +71,7 @@ PROGRESS = 0.99
 TIGHTER = 0.1
 TIGHTENED = 2
 TINY = 1e-11  # alpha, relative to the largest, that interior points leave at bounds
-ROUNDED = 1e-12  # a certified gap that may be rounding alone
+ROUNDED = 1e-15  # a certified gap that may be rounding alone, for each row
 WORDS = (
     "the limit of the soft margins of the squared hinge loss as C grows, with nearly the least sum "
     "of squared slacks"
@@ -267,7 +267,7 @@ class Exact(Method):
         for proof in rounded:
             tried.append(proof)
             of_objectives = 1.0 if proof.qp.by_margins else 2.0 - gap
-            most = max(2.0 * gap * of_objectives, ROUNDED)
+            most = max(2.0 * gap * of_objectives, ROUNDED * proof.qp.size)
             if proof.gap <= min(most, self._tol_of_proof(proof.qp)):
                 return proof, tried
         return None, tried

@@ -32,6 +32,7 @@ from marginsvm.problem.examples import FloatExamples
 from marginsvm.problem.matrix import (
     BLOCK_BYTES,
     FLOAT64,
+    SPARSE_PRODUCT_COST,
     Dense,
     Matrix,
     as_matrix,
@@ -404,7 +405,7 @@ class Design(FloatExamples):
 
     # Some of the examples.
 
-    def rows(self, index: Array) -> Any:
+    def rows(self, index: Array | slice) -> Any:
         """Some examples as a float64 array; sparse ones as CSR, without subtracting ``mean``."""
         return rows_of(self.near[index], self.late, self.constant, self.radius)
 
@@ -428,8 +429,11 @@ class Design(FloatExamples):
             left = written(X, self.late, self.constant, self.radius)
             return left @ (left if i is j else self.written_out(j)).T
         Y, out = X if i is j else self.near[j], np.empty((len(i), len(j)))
-        for some in X.spans():
-            out[some] = Y.times(np.asarray(X[some].written_out().T, order="C")).T
+        if SPARSE_PRODUCT_COST * X.size <= size:
+            out = (X.array.astype(FLOAT64) @ Y.array.T).toarray()
+        else:
+            for some in X.spans():
+                out[some] = Y.times(np.asarray(X[some].written_out().T, order="C")).T
         if self.late is not None:
             out -= (
                 X.times(self.late)[:, None] + Y.times(self.late) - self.late @ self.late
@@ -525,7 +529,9 @@ def rows_of(some: Matrix, late: Array | None, constant: float, radius: float) ->
         return written(some, late, constant, radius)
     if constant:
         some = some.extended(np.full((len(some), 1), constant))
-    return some.array.astype(FLOAT64) / radius
+    X = copy(some.array)  # with its places
+    X.data = X.data.astype(FLOAT64, copy=False) / radius
+    return X
 
 
 def mean_of(X: Any, weights: Array | None = None, size: int | None = None) -> Array:

@@ -168,6 +168,10 @@ class Matrix(ABC):
     def adjoint(self, V: Array, chain: int = 0) -> Array:
         """``V' X``, for coefficients V of shape (n_examples,) or (n_examples, k)."""
 
+    def products(self, W: Array) -> Array:
+        """``W X'``, whose rows are contiguous where that costs nothing."""
+        return self.times(W.T).T
+
     def absolute(self) -> Self:
         """Absolute values of the entries."""
         return type(self)(abs(self.array))
@@ -300,6 +304,9 @@ class Dense(Matrix):
         X, W = self._alike(W)
         return on_host(X @ W)
 
+    def products(self, W: Array) -> Array:
+        return super().products(W) if self.foreign else product(W, self.array.T, 0)
+
     def adjoint(self, V: Array, chain: int = 0) -> Array:
         if not self.foreign:
             return product(V.T, self.array, chain)
@@ -364,8 +371,21 @@ class Csr(Matrix):
         return int(self.array.nnz)
 
     def _with(self, values: Array) -> Csr:
-        X = self.array
-        return Csr(type(X)((values, X.indices, X.indptr), shape=X.shape))
+        X = copy(self.array)  # with its places, and what is known of them
+        X.data = values
+        return Csr(X)
+
+    def __getitem__(self, index: Any) -> Csr:
+        if isinstance(index, slice) and index == slice(0, len(self)):
+            return self
+        return Csr(self.array[index])
+
+    def absolute(self) -> Csr:
+        return self if self._is_positive else self._with(np.abs(self.array.data))
+
+    @cached_property
+    def _is_positive(self) -> bool:
+        return bool(self.array.data.min(initial=0.0) >= 0.0)
 
     def written_out(self) -> Array:
         return self.array.toarray().astype(FLOAT64, copy=False)

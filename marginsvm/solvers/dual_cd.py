@@ -37,6 +37,8 @@ import scipy.sparse as sp
 
 from marginsvm._compiling import compiled, parts
 from marginsvm._typing import Array
+from marginsvm.problem.matrix import as_matrix
+from marginsvm.problem.norms import LpNorm
 from marginsvm.problem.quadratic_program import QuadraticProgram, multiple_of_hinge
 from marginsvm.solvers.solution import Solution
 
@@ -310,13 +312,14 @@ def descend_examples(
 def dual_cd(solution: Solution, start: Array | None) -> Iterator[None]:
     """Solve a program of examples with features; each iteration ends with a check of all rows."""
     qp = solution.qp
-    X = qp.design.rows(np.arange(qp.examples.n))
-    if sp.issparse(X):
-        arrays = X.data, X.indices, X.indptr
-        square = np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    X = qp.design.rows(slice(0, qp.examples.n))
+    arrays = (
+        (X.data, X.indices, X.indptr) if sp.issparse(X) else (X.ravel(), None, None)
+    )
+    if sp.issparse(X) and qp.design.mean is not None:  # not about the mean
+        square = as_matrix(X).squared_norms(LpNorm(), None)
     else:
-        arrays = (X.ravel(), None, None)
-        square = np.einsum("ij,ij->i", X, X)
+        square = qp.examples.squared_norms
     alpha = np.zeros(qp.shape) if start is None else start.copy()
     if start is not None and qp.game:  # scaled to margin 1
         alpha /= max(-2.0 * qp.dual(start), 1e-300)
@@ -342,7 +345,9 @@ def _by_rows(
     )
     size = float(np.median(square[square > 0.0])) if square.any() else 1.0
     mean = mean_of(qp, X)
-    w = np.asarray(X.T @ qp.rows.coefficients(alpha)[:, 0])
+    w = np.zeros(X.shape[1])
+    if alpha.any():
+        w = np.asarray(X.T @ qp.rows.coefficients(alpha)[:, 0])
     # least sigma: the intercept can change by the width of the margin within the bounds of alpha
     least = 0.05 * float(ridge.mean()) + 1.0 / (0.06 * upper.sum())
     b = 0.0
