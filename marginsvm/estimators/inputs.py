@@ -8,7 +8,6 @@ NumPy like everything array-like, or refused.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
 from numbers import Real
 from typing import Any
 
@@ -45,8 +44,6 @@ CONVERT = "convert X to NumPy, as by X.cpu().numpy() for torch"
 CONVERTED_BYTES = 2**23  # size of a part of a memory map in float64
 # NumPy's kinds of labels that are always classes.
 KINDS_OF_CLASSES = "biuUS"
-# Side of the blocks in which a matrix and its transpose are compared: some of them stay in cache.
-SQUARE = 136
 
 
 # Arrays of other libraries.
@@ -328,6 +325,9 @@ def check_gram(K: Any, spec: ProblemSpec, name: str) -> None:
 
     With ``normalize=True``, its diagonal must be 1.
     """
+    # importing numba takes a third of a second
+    from marginsvm.problem.asymmetry import PART, asymmetry
+
     if sp.issparse(K):
         raise TypeError(
             "Sparse precomputed kernels are not supported: pass a dense matrix"
@@ -340,18 +340,13 @@ def check_gram(K: Any, spec: ProblemSpec, name: str) -> None:
         )
     diagonal, rounding = np.diagonal(K), 1e-4 if K.dtype == np.float32 else 1e-8
     scale = max(float(np.abs(diagonal).max()), 1e-300)
-    blocks = [slice(i, i + SQUARE) for i in range(0, n, SQUARE)]
-    for i, j in combinations_with_replacement(blocks, 2):
-        with np.errstate(invalid="ignore"):
-            change = K[i, j].copy()  # strides of K take long
-            change -= K[j, i].copy().T
-        off = max(float(change.max()), -float(change.min()))
-        if not off <= rounding * scale:
-            assert_all_finite(K, estimator_name=name, input_name="X")
-            raise ValueError(
-                f"a precomputed kernel must be symmetric, but entries differ by {off:.3g} from "
-                "their mirror images; pass (K + K.T) / 2 if that is what you mean"
-            )
+    off = asymmetry(K if K.flags.c_contiguous else K.T, np.zeros(PART))
+    if not off <= rounding * scale:
+        assert_all_finite(K, estimator_name=name, input_name="X")
+        raise ValueError(
+            f"a precomputed kernel must be symmetric, but entries differ by {off:.3g} from "
+            "their mirror images; pass (K + K.T) / 2 if that is what you mean"
+        )
     zeros = (diagonal == 0.0) & (not spec.fit_intercept)
     if spec.normalize and not np.all((np.abs(diagonal - 1.0) <= rounding) | zeros):
         raise ValueError(

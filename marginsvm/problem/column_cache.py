@@ -11,6 +11,9 @@ from marginsvm._typing import Array
 from marginsvm.problem.matrix import FLOAT64
 
 CACHE_SIZE = 2000.0  # MB: columns of 8,700 of 30,000 examples
+# Numbers for which there is memory at the beginning: the allocator has less than 32 MB from the fit
+# before, and fresh memory takes long.
+FIRST_NUMBERS = 7 * 2**19
 TAKEN = 32  # columns that are computed at once where they are not kept
 FIRST_GUESSES = 16  # columns; and two more for each that has been used
 
@@ -41,7 +44,10 @@ class ColumnCache:
 
     Attributes
     ----------
+    capacity : int
+        Columns at most.
     columns : ndarray of shape (capacity, n)
+        With fewer rows until they are needed.
     slot : ndarray of shape (n,)
         Position of each example's column; -1 if not cached.
     used : ndarray of shape (capacity + 1,)
@@ -75,8 +81,11 @@ class ColumnCache:
         if whole is None:
             room = int(size * 2**20 / (n * np.dtype(dtype).itemsize))
             capacity = min(max(room, self.batch + at_least), n)
-            self.slot, whole = np.full(n, -1), np.empty((capacity, n), dtype)
+            first = max(self.batch + at_least, FIRST_NUMBERS // n)
+            self.slot = np.full(n, -1)
+            whole = np.empty((min(capacity, first), n), dtype)
         self.columns = whole if whole.flags.c_contiguous else whole.T  # symmetric
+        self.capacity = capacity
         self.used = np.zeros(capacity + 1, np.int64)
         self._owner = np.full(capacity, -1)
         self._guessed = np.zeros(capacity, np.int64)
@@ -107,7 +116,7 @@ class ColumnCache:
             self._guessed[used] = 0
             self._n_guesses_used += int(np.count_nonzero(used))
             most = FIRST_GUESSES + 2 * self._n_guesses_used - self._n_guesses
-            most = min(most, len(self.columns) - len(wanted))
+            most = min(most, self.capacity - len(wanted))
         if likely is not None and most > 0:
             guesses = likely(most)
             guesses = guesses[(guesses[:, None] != missing).all(axis=1)]
@@ -130,6 +139,11 @@ class ColumnCache:
         for i in range(0, len(examples), TAKEN):
             part = examples[i : i + TAKEN]
             places, some = self.slot[part], columns[: len(part)]
+            if places[0] >= 0 and np.all(
+                np.diff(places) == 1
+            ):  # as they were first taken
+                yield part, self.columns[places[0] : places[-1] + 1]
+                continue
             here, missing = np.flatnonzero(places >= 0), np.flatnonzero(places < 0)
             for a, place in zip(here, places[here], strict=True):
                 some[a] = self.columns[place]
@@ -163,6 +177,10 @@ class ColumnCache:
         oldest = np.flatnonzero(self._owner < 0)[: len(examples)]
         if len(oldest) < len(examples):  # not enough places are free
             oldest = np.argsort(self.used[:-1], kind="stable")[: len(examples)]
+        rows = len(self.columns)
+        if oldest.max() >= rows:  # in place, as loops read this array
+            rows = min(self.capacity, max(oldest.max() + 1, rows + rows // 4))
+            self.columns.resize((rows, self.columns.shape[1]), refcheck=False)
         evicted = self._owner[oldest]
         self.slot[evicted[evicted >= 0]] = -1
         self._owner[oldest], self.slot[examples] = examples, oldest

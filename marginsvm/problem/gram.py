@@ -222,16 +222,17 @@ class Gram(FloatExamples):
             K = (K.astype(FLOAT64, copy=False) + self._shift) * left * right
         return K if self.dtype is None else K.astype(self.dtype, copy=False)
 
-    def single_values(self, i: Array) -> Array:
-        """Kernel values of some examples with all, in float32, for solvers (not for bounds)."""
+    def single_values(self, i: Array, j: Array | None = None) -> Array:
+        """``values`` in float32, for solvers (not for bounds)."""
         if self.K is not None or self.products is None or self.products.by_differences:
-            return self.values(i).astype(FLOAT32)
-        self._count(len(i) * self.n)
-        K = self.kernel.of(self.products.arguments(self._single[i], self._single))
+            return self.values(i, j).astype(FLOAT32)
+        self._count(len(i) * (self.n if j is None else len(j)))
+        Z = self._single
+        K = self.kernel.of(self.products.arguments(Z[i], Z if j is None else Z[j]))
         return (
             K
             if self._scale is None
-            else self._as_kept(K, i, None).astype(FLOAT32, copy=False)
+            else self._as_kept(K, i, j).astype(FLOAT32, copy=False)
         )
 
     @cached_property

@@ -252,5 +252,5 @@ class Products:
             )
         if self.gaussian:
             W[:, -2:] = W[:, :-3:-1].copy()
-        right = W.T.astype(others.dtype, copy=False)
-        return np.concatenate(others.each(lambda X: X.times(right).T), axis=1)
+        W = W.astype(others.dtype, copy=False)
+        return np.concatenate(others.each(lambda X: X.products(W)), axis=1)

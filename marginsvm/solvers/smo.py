@@ -34,7 +34,7 @@ scale multi-class linear SVMs. KDD, 2008.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import cast
 
 import numpy as np
@@ -54,6 +54,7 @@ loop = compiled(**OPTIONS)
 # Compilers vectorise a loop for a maximum, but not for its index: so the maximum of each of 64
 # interleaved lanes is kept, and its index is searched for afterwards.
 LANES = 64
+AT_ONCE = 256  # rows of a working set whose entries are computed together
 SHUT = 1e100  # offset that excludes a variable at its bound from the selection
 
 
@@ -381,14 +382,13 @@ def add_columns(columns, slot, examples, v, out):
 
 
 @loop
-def gather(columns, slot, examples, first, last, factor, shift, K):
-    """Fill rows first to last of K, and by symmetry the columns; values are scaled."""
-    for a in range(first, last):
+def gather(columns, slot, examples, rows, factor, shift, K):
+    """Fill some rows of K, and by symmetry the columns; values are scaled."""
+    for a in rows:
         column = columns[slot[examples[a]]]
         for c in range(len(examples)):
             K[a, c] = factor * column[examples[c]] + shift
-            if c < first:
-                K[c, a] = K[a, c]
+            K[c, a] = K[a, c]
 
 
 def _most_steps(m: int) -> int:
@@ -615,7 +615,8 @@ def smo(solution: Solution, start: Array | None) -> Iterator[None]:
         if kind.side.any():  # contiguous by sign
             work = work[np.argsort(kind.side[work], kind="stable")]
             kept = kept[:0]
-        K = _block(K, kept, cache, units, of[work])
+        used = float(alpha[work].reshape(len(work), -1).any(axis=1).mean())
+        K = _block(K, kept, cache, compute, units, of[work], used)
         before = alpha
         some, solved = kind.ascend(K, work, alpha, F.T, precision * scale)
         alpha = alpha.copy()
@@ -689,8 +690,8 @@ def _add(cache: ColumnCache, units: tuple[float, float], V: Array, F: Array) -> 
     """Add the scores of coefficients V to F."""
     for v, out in zip(V.T, F, strict=True):
         some = np.flatnonzero(v)
-        for i in range(0, len(some), len(cache.columns)):
-            part = some[i : i + len(cache.columns)]
+        for i in range(0, len(some), cache.capacity):
+            part = some[i : i + cache.capacity]
             cache.fetch(part)
             add_columns(cache.columns, cache.slot, part, units[0] * v[part], out)
         out += units[1] * v.sum()
@@ -700,16 +701,27 @@ def _block(
     K: Array,
     kept: Array,
     cache: ColumnCache,
+    compute: Callable[[Array, Array], Array],
     units: tuple[float, float],
     examples: Array,
+    used: float,
 ) -> Array:
-    """Kernel matrix of a working set; entries of rows ``kept`` are copied from the previous K."""
-    m = len(examples)
-    first = len(kept)
+    """Kernel matrix of a working set; entries of rows ``kept`` are copied from the previous K.
+
+    Whole columns are needed where alpha changes. Unless so many do (``used`` is their share so far)
+    that it saves time to compute all of them at once, only the entries of new rows are computed.
+    """
+    m, first = len(examples), len(kept)
     new = np.empty((m, m), K.dtype)
     new[:first, :first] = K if first == len(K) else K[kept[:, None], kept]
-    for i in range(first, m, len(cache.columns)):
-        last = min(m, i + len(cache.columns))
-        cache.fetch(np.unique(examples[i:last]))
-        gather(cache.columns, cache.slot, examples, i, last, *units, new)
+    rows = np.arange(first, m)
+    if m > (1.0 - used) * len(cache.slot) and m - first <= cache.capacity:
+        cache.fetch(np.unique(examples[rows]))
+    cached = cache.slot[examples] >= 0
+    gather(cache.columns, cache.slot, examples, rows[cached[first:]], *units, new)
+    missing = rows[~cached[first:]]
+    for some in np.array_split(missing, -(-len(missing) // AT_ONCE) or 1):
+        values = compute(examples[some], examples) if len(some) else new[:0]
+        new[some] = units[0] * values + units[1]
+        new[:, some] = new[some].T
     return new
