@@ -78,6 +78,18 @@ def test_products_are_those_of_the_design_written_out(form, offset, constant, rn
     assert design.inner(w, 2.0 * w) == pytest.approx(2.0 * np.sum(w * w))
 
 
+def test_inner_products_of_sparse_examples(rng):
+    """Of so few entries that their product is one of sparse matrices."""
+    X = sp.random_array((70, 400), density=0.02, format="csr", rng=rng)
+    for mean, constant in ((None, 0.0), (np.asarray(X.mean(axis=0)), 0.0), (None, 3.0)):
+        A = plain(X.toarray(), mean, constant, 2.5)
+        design = Design.of(X, mean=mean, constant=constant, radius=2.5)
+        i, j = np.arange(40), np.arange(20, 70)
+        for right in (i, j):
+            found = design.gram(i, right)
+            np.testing.assert_allclose(found, A[i] @ A[right].T, atol=1e-12)
+
+
 @each_form
 def test_a_far_mean_costs_no_digits(form, rng):
     X = rng.standard_normal((50, 3))

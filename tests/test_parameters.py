@@ -245,6 +245,20 @@ def test_bad_kernels_are_refused(rng):
     K[0, 1] += 1.0
     with pytest.raises(ValueError, match="symmetric"):
         clf.fit(K, y)
+    X, y = separable(rng, n=150)  # several tiles, the last ones are not whole
+    for order in "CF":
+        for i, j in ((3, 149), (149, 3), (70, 60), (140, 139)):
+            K = np.array(X @ X.T, order=order)
+            clf.fit(K, y)
+            K[i, j] += 1e-3
+            with pytest.raises(
+                ValueError, match=r"symmetric, but entries differ by 0\.001 "
+            ):
+                clf.fit(K, y)
+            for value in (np.nan, np.inf):
+                K[i, j] = K[j, i] = value
+                with pytest.raises(ValueError, match="X contains"):
+                    clf.fit(K, y)
     with pytest.raises(ValueError, match="1 class"):
         MomentumMarginClassifier().fit(X, np.zeros(len(X)))
 

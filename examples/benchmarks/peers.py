@@ -361,7 +361,7 @@ def problems(only, quick):
         ("search", name, make, ("search",), (0.0,)) for name, make in SEARCH.items()
     ]
     for kind, name, make, whats, costs in every:
-        X = None
+        X = y = None
         for what in whats:
             for C in costs:
                 probe = f"{name}| x |{C:g}|{what}"
@@ -531,7 +531,8 @@ def write(path):
         content = (ROOT / page).read_text()
         for name, lines in parts.items():
             begin, end = f"<!-- {name} -->\n", f"\n<!-- end of {name} -->"
-            assert begin in content and end in content, (page, name)
+            assert begin in content, (page, name)
+            assert end in content, (page, name)
             before, _, rest = content.partition(begin)
             content = before + begin + "\n".join(lines) + end + rest.partition(end)[2]
         (ROOT / page).write_text(content)
