@@ -360,9 +360,9 @@ def problems(only, quick):
     every += [
         ("search", name, make, ("search",), (0.0,)) for name, make in SEARCH.items()
     ]
-    for kind, name, make, whats, costs in every:
+    for kind, name, make, losses, costs in every:
         X = y = None
-        for what in whats:
+        for what in losses:
             for C in costs:
                 probe = f"{name}| x |{C:g}|{what}"
                 if not re.search(only, probe) or (
