@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ContextDecorator, contextmanager
+from copy import copy
 from functools import cache
 from typing import Any, Generic, TypeVar, overload
 
@@ -24,6 +25,7 @@ from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
 R = TypeVar("R")
+S = TypeVar("S")
 
 _lock = threading.Lock()
 _pools: dict[int, ThreadPoolExecutor] = {}  # by number of threads
@@ -225,3 +227,14 @@ class cached_property(Generic[T]):  # noqa: N801 - as functools has it
         # The instance's own dictionary comes first: from now on, this is not called again.
         value = vars(instance)[self._name] = self._compute(instance)
         return value
+
+
+def copied(instance: S, *kept: str) -> S:
+    """A shallow copy without the values of cached properties, but for those kept."""
+    other = copy(instance)
+    for name in [*vars(other)]:
+        if name not in kept and isinstance(
+            getattr(type(other), name, None), cached_property
+        ):
+            del vars(other)[name]
+    return other

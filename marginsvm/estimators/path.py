@@ -18,6 +18,7 @@ from marginsvm._typing import Array
 from marginsvm._warnings import warn
 from marginsvm.estimators.exact import MaxMarginClassifier
 from marginsvm.estimators.training_data import TrainingData, training_data
+from marginsvm.problem.gram import plain
 from marginsvm.problem.matrix import on_host
 from marginsvm.problem.spec import ProblemSpec
 
@@ -80,7 +81,7 @@ def spread(model: MaxMarginClassifier, training: TrainingData) -> tuple[float, f
 
     With a kernel, some examples stand for all.
     """
-    X, m = training.X, training.rows.weights
+    X, m = plain(training.X), training.rows.weights
     m = np.ones(X.shape[0]) if m is None else m
     n, balanced = float(m.sum()), training.rows.balanced
     m = m / n

@@ -18,7 +18,7 @@ from marginsvm.certificate.publication import FLOATS, Proof, dual_coefficients, 
 from marginsvm.estimators.training_data import INLIER, TrainingData
 from marginsvm.fit import Method, Progress, certify
 from marginsvm.problem.adapter import KernelMatrixAdapter
-from marginsvm.problem.matrix import as_matrix
+from marginsvm.problem.gram import plain
 from marginsvm.problem.rows import output_rows
 
 EQUAL = 1e-11  # relative rounding of the values of examples at the edge
@@ -125,8 +125,7 @@ class Fitted:
             return {**found, "support_vectors_": np.empty((0, 0))}
         if not getattr(X, "in_memory", True):
             return found
-        vectors = X[support] if X.dtype == object else as_matrix(X)[support].array
-        return {**found, "support_vectors_": vectors}
+        return {**found, "support_vectors_": plain(X[support])}
 
     def n_support(self, support: Array) -> Array:
         """Number of support vectors in each class, from indices in the problem."""

@@ -40,7 +40,6 @@ from marginsvm.problem.matrix import (
     as_matrix,
     canonical,
     inverse,
-    is_foreign,
     on_host,
 )
 from marginsvm.problem.norms import LpNorm, SignedNorm
@@ -105,7 +104,7 @@ class TrainingData:
     ----------
     spec : ProblemSpec
         The parameters of the estimator.
-    X : array, CSR matrix or Matrix of shape (n_kept, n_features); or the kernel matrix
+    X : Matrix of shape (n_kept, n_features), kernel matrix, or array of objects
     rows : Rows
         Of a regression ``OutputRows``, whose intervals are in units of ``units``.
     kernel : Kernel
@@ -234,13 +233,15 @@ class TrainingData:
         if self.kernel.metric != "linear":
             problem = self._of_kernel(given)
         else:
-            X = as_matrix(self.X)
+            X = self.X
             try:
                 X = X if self.division is None else X.divided(self.division.constant)
                 problem = LinearAdapter(X, **given)
             except NotFinite:
                 if X.in_memory:
-                    assert_all_finite(self.X, estimator_name=self.name, input_name="X")
+                    assert_all_finite(
+                        self.X.array, estimator_name=self.name, input_name="X"
+                    )
                 raise
         if isinstance(rows, OutputRows):
             return self._of_tubes(problem)
@@ -267,7 +268,7 @@ class TrainingData:
 
     def _norm(self) -> LpNorm:
         """The norm of predictors, with the sign constraints."""
-        spec, X = self.spec, as_matrix(self.X)
+        spec, X = self.spec, self.X
         if spec.monotonic_cst is None:
             return LpNorm.named(spec.p, X.shape[-1])
         if self.classes is not None and len(self.classes) > 2:
@@ -276,7 +277,7 @@ class TrainingData:
                 f"but y has {len(self.classes)}: use sklearn.multiclass.OneVsRestClassifier, with "
                 "signs for each class"
             )
-        if not X.in_memory or is_foreign(self.X):
+        if not X.in_memory or X.foreign:
             raise ValueError(
                 "monotonic_cst needs the examples in memory, as arrays of NumPy or SciPy"
             )
@@ -297,7 +298,7 @@ class TrainingData:
             alike = np.array([first.setdefault(key, i) for i, key in enumerate(keys)])
             function, X = partial(_of_objects, self.kernel, X), alike[:, None]
         elif hasattr(metric, "prepare"):
-            X = metric.prepare(X)
+            X = metric.prepare(X.array)
         if division is not None and (function is not None or division.constant):
             given |= {"scale": division.scale, "constant": division.constant}
         if not callable(metric) and function is not None:
@@ -362,9 +363,11 @@ def training_data(
     if of_targets:
         y = y.astype(np.float64)
         assert_all_finite(y, input_name="y")  # None is NaN from here on
-    X = on_host(X) if spec.kernel == "precomputed" else canonical(X)
     if spec.kernel == "precomputed":
+        X = on_host(X)
         check_gram(X, spec, type(estimator).__name__)
+    elif X.dtype != object:
+        X = as_matrix(canonical(X))
     weight, n = None, X.shape[0]
     if sample_weight is not None:
         like = X if y is None else y
@@ -373,10 +376,9 @@ def training_data(
         )
 
     def examples(kept: Array) -> Any:
-        part = as_matrix(X) if is_foreign(X) else X
         if len(kept) == n:
-            return part
-        return part[kept][:, kept] if spec.kernel == "precomputed" else part[kept]
+            return X
+        return X[kept][:, kept] if spec.kernel == "precomputed" else X[kept]
 
     more = {"features": features, "signs": signs, "place": place}
     return TrainingData.of(estimator, spec, examples, n, y, weight, bounds, **more)

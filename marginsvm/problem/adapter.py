@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from copy import copy
 from typing import Any, Self
 
 import numpy as np
 
 from marginsvm._rounding import UNIT, inner
-from marginsvm._threads import cached_property, single_threaded_blas
+from marginsvm._threads import cached_property, copied, single_threaded_blas
 from marginsvm._typing import Array
 from marginsvm.problem.column_cache import CACHE_SIZE, ColumnCache, ColumnPlan
 from marginsvm.problem.design import Design, mean_of
@@ -365,9 +364,8 @@ class KernelMatrixAdapter(ABC):
 
     def _copied(self) -> Self:
         """A copy without cached values that depend on C; those of the examples stay."""
-        other = copy(self)
+        other = copied(self, "_column_cache", "_read_once")
         other.upper, other.nu, other.loss = None, None, "squared_hinge"
-        vars(other).pop("programs", None)
         return other
 
     def softened(self, C: float) -> Self:

@@ -8,7 +8,6 @@ of the examples have the shape (n, k).
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -26,7 +25,7 @@ from marginsvm._rounding import (
     inner,
     summed,
 )
-from marginsvm._threads import cached_property
+from marginsvm._threads import cached_property, copied
 from marginsvm._typing import Array
 from marginsvm.problem.examples import FloatExamples
 from marginsvm.problem.matrix import (
@@ -154,23 +153,21 @@ class Design(FloatExamples):
 
     def in_units(self, radius: float) -> Self:
         """The design in units of another radius."""
-        other = copy(self)
+        other = copied(self)
         other.radius = radius
-        for name in ("squared_norms", "spread", "table"):
-            vars(other).pop(name, None)
         return other
 
     @property
     def sampled(self) -> Self:
         if self.X.in_memory:
             return self
-        other = copy(self)
+        other = copied(self, "squared_norms", "spread")
         other.X, other.near = self.X.sampled, self.near.sampled
         return other
 
     def take(self, index: Array) -> Self:
         """The design of some of the examples."""
-        other = self.in_units(self.radius)
+        other = copied(self)
         other.X, other.near = self.X[index], self.near[index]
         other.n, other._lengths = len(other.X), {}
         return other

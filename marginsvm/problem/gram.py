@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from scipy.linalg.lapack import dpotrf
 
 from marginsvm._rounding import CHAIN, PAIRWISE, additions, product
-from marginsvm._threads import cached_property, ordered_map
+from marginsvm._threads import cached_property, copied, ordered_map
 from marginsvm._typing import Array
 from marginsvm.problem.column_cache import CACHE_SIZE, TAKEN, ColumnCache
 from marginsvm.problem.examples import FloatExamples
@@ -147,14 +147,13 @@ class Gram(FloatExamples):
 
     def in_units(self, radius: float) -> Self:
         """The matrix in units of another radius."""
-        other = copy(self)
+        other = copied(self, "_single")
         other.radius = radius
-        vars(other).pop("squared_norms", None)
         return other
 
     def take(self, index: Array) -> Self:
         """The matrix of some of the examples."""
-        other = self.in_units(self.radius)
+        other = copied(self)
         other.n, other.diagonal = len(index), self.diagonal[index]
         other.X = (
             self.X[index] if self.kernel is not None else self.X[index[:, None], index]
@@ -164,7 +163,6 @@ class Gram(FloatExamples):
         if self.products is not None:
             other.products = copy(self.products)
             other.products.examples = self.products.examples[index]
-        vars(other).pop("_single", None)
         other.kept = None
         return other
 

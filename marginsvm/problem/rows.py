@@ -13,14 +13,13 @@ regressions, rows are the examples themselves.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from copy import copy
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
 from marginsvm._rounding import FEW, at_least
-from marginsvm._threads import cached_property
+from marginsvm._threads import cached_property, copied
 from marginsvm._typing import Array
 from marginsvm.problem.intercepts import cycle_offsets, least_mean
 from marginsvm.problem.row_maps import ClassPairs, IntervalEnds, RowMap, SignedExamples
@@ -63,11 +62,9 @@ class Rows(ABC):
         self.weights = weights
 
     def __getitem__(self, index: Any) -> Self:
-        other = copy(self)
+        other = copied(self)
         other.codes = self.codes[index]
         other.weights = None if self.weights is None else self.weights[index]
-        for computed in ("by_class", "map", "total_weight"):
-            vars(other).pop(computed, None)
         return other
 
     @property
@@ -362,12 +359,10 @@ class OutputRows(BinaryRows):
         )
 
     def __getitem__(self, index: Any) -> Self:
-        other = copy(self)
+        other = copied(self)
         other.intervals = self.intervals.restrict(index)
         other.weights = None if self.weights is None else self.weights[index]
         other.codes = self.codes[index] if self.codes.size else self.codes
-        for computed in ("map", "total_weight"):
-            vars(other).pop(computed, None)
         return other
 
     @property
