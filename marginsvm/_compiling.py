@@ -61,7 +61,7 @@ def parts(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """
     if njit is None:
         return lambda function: function
-    without: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    without: dict[str, object] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     return njit(**without, **options)
 
 

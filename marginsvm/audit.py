@@ -160,7 +160,7 @@ class Judged:
     claims: tuple[Claim, ...]
     regression: bool = False
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> dict[str, object]:
         """All fields in a flat dict of numbers, strings and None.
 
         Returns
@@ -169,7 +169,7 @@ class Judged:
             ``margin_short`` and ``objective_short`` are upper bounds on the relative suboptimality;
             claims are keyed by their names.
         """
-        found: dict[str, Any] = {
+        found: dict[str, object] = {
             "problem": " ".join(filter(None, [self.name, self.problem]))
         }
         found |= {"n_samples": self.n_samples, "n_errors": self.n_errors}
@@ -239,7 +239,7 @@ class Audit:
         """The problem with the largest suboptimality."""
         return max(self.problems, key=lambda judged: judged.short)
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, object]]:
         """Return a flat dict per problem, as input for ``pandas.DataFrame``.
 
         Returns

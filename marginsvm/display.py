@@ -291,7 +291,7 @@ class CostCurveDisplay:
         ax.set(xlabel="C", xscale="log")
         return self
 
-    def _draw_scores(self, ax: Any, scores: Array, wanted: dict[str, Any]) -> None:
+    def _draw_scores(self, ax: Any, scores: Array, wanted: dict[str, object]) -> None:
         """Mean and standard error over the folds; the chosen C is marked."""
         mean = np.nanmean(scores, axis=0)
         error = np.nanstd(scores, axis=0) / np.sqrt(len(scores))
@@ -307,7 +307,7 @@ class CostCurveDisplay:
         ax.set_ylabel("held-out score (band: standard error)")
         ax.legend()
 
-    def _draw_path(self, ax: Any, wanted: dict[str, Any]) -> None:
+    def _draw_path(self, ax: Any, wanted: dict[str, object]) -> None:
         """Both bounds, which nearly coincide; on a second axis the number of support vectors."""
         path = self.path
         (self.line_,) = ax.plot(self.Cs, path.margins, **wanted)

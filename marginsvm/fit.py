@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from math import inf, isfinite
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -28,7 +28,7 @@ from marginsvm.problem.matrix import FLOAT64
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.responses import Response, Weights, softmax
 from marginsvm.problem.rows import Intervals, OutputRows, Rows
-from marginsvm.problem.vectors import BestResponse, Predictor
+from marginsvm.problem.vectors import BestResponse, Predictor, Vector
 
 # Change of an entry of A'alpha (in radii, relative to the sum of alpha) above rounding in float64
 # and in float32: a warm start was given other data.
@@ -99,11 +99,14 @@ class Candidate:
     0.707107
     """
 
-    vector: Any
+    vector: Predictor
     mass: float = 0.0
     min_margin: float | None = None
     fallback: bool = False
     offsets: Array | None = None
+
+
+State = TypeVar("State")  # an algorithm's own, immutable
 
 
 class Line(NamedTuple):
@@ -207,13 +210,17 @@ class Progress(NamedTuple):
 
     def is_of(self, problem: KernelMatrixAdapter) -> bool:
         """Whether the problem has this C, loss, nu, signs and sample weights."""
-        mine: Any = self.C, self.loss, self.nu, self.signs
-        others: Any = problem.C, problem.loss, problem.nu, problem.signs
-        return all(map(np.array_equal, mine, others)) and self.has_weights_of(problem)
+        mine = self.C, self.loss, self.nu
+        same = mine == (problem.C, problem.loss, problem.nu)
+        return (
+            same
+            and are_equal(self.signs, problem.signs)
+            and self.has_weights_of(problem)
+        )
 
     def has_weights_of(self, problem: KernelMatrixAdapter) -> bool:
         """Whether the problem has these sample weights."""
-        return np.array_equal(self.weights, problem.rows.weights)  # type: ignore[arg-type]
+        return are_equal(self.weights, problem.rows.weights)
 
     def agrees_with(
         self, problem: KernelMatrixAdapter, error: float = OTHER_DATA
@@ -231,13 +238,21 @@ class Progress(NamedTuple):
         elif mine is not others or proof is None:
             return False
         assert proof is not None
+        assert isinstance(proof.vector, Vector)
         if problem.precision != FLOAT64:
             error = OTHER_DATA_IN_SINGLE
         change = (problem.refresh(proof.vector) - proof.vector).largest_entry()
         return bool(change <= error * float(np.abs(proof.vector.coef).sum()))
 
 
-class Method(ABC):
+def are_equal(mine: Array | None, others: Array | None) -> bool:
+    """Whether two arrays are equal, or both are absent."""
+    if mine is None or others is None:
+        return mine is others
+    return np.array_equal(mine, others)
+
+
+class Method(ABC, Generic[State]):
     """A way to solve a problem: its first state, and what is published of later ones."""
 
     @property
@@ -246,10 +261,10 @@ class Method(ABC):
         return Requirements()
 
     @abstractmethod
-    def start(self, problem: KernelMatrixAdapter) -> Any:
+    def start(self, problem: KernelMatrixAdapter) -> State:
         """Initial state."""
 
-    def continued(self, problem: KernelMatrixAdapter, before: Progress) -> Any:
+    def continued(self, problem: KernelMatrixAdapter, before: Progress) -> State | None:
         """Warm start from a fit of the same examples at another C; None: cold start."""
         return None
 
@@ -270,7 +285,7 @@ class Method(ABC):
         """Predictor, intercepts and alpha of each program so far, without a pass."""
 
 
-class Algorithm(Method):
+class Algorithm(Method[State]):
     """An algorithm of a paper, with its parameters: a frozen dataclass.
 
     It defines ``start`` (the initial state), ``step`` (one iteration of the paper), ``candidates``
@@ -302,19 +317,19 @@ class Algorithm(Method):
     """
 
     @abstractmethod
-    def step(self, problem: KernelMatrixAdapter, state: Any) -> Any:
+    def step(self, problem: KernelMatrixAdapter, state: State) -> State:
         """State after one more iteration; the same object at a fixed point."""
 
     @abstractmethod
     def candidates(
-        self, problem: KernelMatrixAdapter, state: Any
+        self, problem: KernelMatrixAdapter, state: State
     ) -> Iterable[Candidate]:
         """Vectors for the bounds after an iteration, and the model for overlapping classes."""
 
     def best_bounds(
         self,
         problem: KernelMatrixAdapter,
-        state: Any,
+        state: State,
         before: Progress,
         n_iter: int,
     ) -> Progress:

@@ -444,12 +444,12 @@ class Problems:
             )
         return results
 
-    def unfitted(self, ids: Array) -> dict[str, Any]:
+    def unfitted(self, ids: Array) -> dict[str, Array]:
         """Results of problems of the same shape before they are fitted."""
         B = len(ids)
         n = len(self.rows[ids[0]])
         d = len(self.columns[ids[0]])
-        found: dict[str, Any] = {"status": np.full(B, UNFITTED, "<U11")}
+        found: dict[str, Array] = {"status": np.full(B, UNFITTED, "<U11")}
         found |= {
             name: np.full(B, None, dtype=object) for name in ("separable", "single")
         }
@@ -458,7 +458,7 @@ class Problems:
         found |= {"coef": np.zeros((B, d)), "dual_coef": np.zeros((B, n))}
         return {**found, "classes": np.empty((B, 2), self.labels.dtype)}
 
-    def fitted(self, ids: Array) -> dict[str, Any]:
+    def fitted(self, ids: Array) -> dict[str, Array]:
         """Fit a batch, then its uncertified problems one by one."""
         found = self.unfitted(ids)
         estimator = self.estimator

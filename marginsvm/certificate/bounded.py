@@ -32,13 +32,12 @@ from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
 from itertools import chain
 from math import fsum, inf, isfinite, isqrt, nextafter
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from marginsvm._rounding import UNIT, Extended
-from marginsvm._typing import Array
+from marginsvm._typing import Array, Values
 from marginsvm.problem.examples import Examples
 from marginsvm.problem.norms import LpNorm
 from marginsvm.problem.quadratic_program import (
@@ -83,10 +82,10 @@ class Floats:
         """Relative error of a sum of products in which each term passes through <= n additions."""
         return 1.01 * self.unit * (n + 8)
 
-    def array(self, x: Any) -> Array:
+    def array(self, x: Values) -> Array:
         return np.asarray(x, dtype=np.float64)
 
-    def number(self, x: Any) -> float:
+    def number(self, x: Values) -> float:
         return float(x)
 
     def total(self, values: Array) -> float:
@@ -97,7 +96,7 @@ class Floats:
             chain.from_iterable(part[part.nonzero()].tolist() for part in parts)
         )
 
-    def sqrt(self, x: Any) -> float:
+    def sqrt(self, x: Values) -> float:
         """Square root; 0 for negative numbers, which are rounding errors."""
         return float(np.sqrt(max(float(x), 0.0)))
 
@@ -109,11 +108,11 @@ class Floats:
         """Relative error of the p-norm of n numbers: pairwise sums, powers and a root."""
         return self.unit * (min(n + 8.0, 128.0) if p == 2.0 else 128.0)
 
-    def down(self, x: Any) -> float:
+    def down(self, x: Values) -> float:
         """The largest float ``<= x``."""
         return float(x)
 
-    def up(self, x: Any) -> float:
+    def up(self, x: Values) -> float:
         """The smallest float ``>= x``."""
         return float(x)
 
@@ -127,7 +126,7 @@ class Rationals:
     def gamma(self, n: int) -> int:
         return 0
 
-    def array(self, x: Any) -> Array:
+    def array(self, x: Values) -> Array:
         """Array of fractions; infinities are kept."""
         if getattr(x, "dtype", None) == np.dtype(object):
             return np.asarray(x)
@@ -136,13 +135,13 @@ class Rationals:
         out[:] = [Fraction(v) if isfinite(v) else v for v in x.ravel().tolist()]
         return out.reshape(x.shape)
 
-    def number(self, x: Any) -> Any:
+    def number(self, x: Values) -> Values:
         return Fraction(x) if x not in (inf, -inf) else x
 
-    def total(self, values: Array) -> Any:
+    def total(self, values: Array) -> Values:
         return values.sum()
 
-    def sqrt(self, x: Any) -> Fraction:
+    def sqrt(self, x: Values) -> Fraction:
         """Square root, rounded down, as an integer over a power of two."""
         if x <= 0:
             return Fraction(0)
@@ -168,11 +167,11 @@ class Rationals:
     def error_of_length(self, n: int, p: float = 2.0) -> Fraction:
         return Fraction(1, 10**60)
 
-    def down(self, x: Any) -> float:
+    def down(self, x: Values) -> float:
         near = float(x)
         return near if near <= x else nextafter(near, -inf)
 
-    def up(self, x: Any) -> float:
+    def up(self, x: Values) -> float:
         near = float(x)
         return near if near >= x else nextafter(near, inf)
 
@@ -185,13 +184,13 @@ Numbers = Floats | Rationals
 
 def error_of_scores(
     examples: Examples, magnitudes: Array, b: Array, numbers: Numbers
-) -> Any:
+) -> Values:
     """Error of scores with intercepts, per example and score, given sums of absolute values."""
     error = numbers.gamma(examples.additions[0]) + examples.rounding
     return error * (magnitudes + np.abs(b))
 
 
-def error_of_square(examples: Examples, w: Array, numbers: Numbers) -> Any:
+def error_of_square(examples: Examples, w: Array, numbers: Numbers) -> Values:
     """Error of a squared norm that is a sum of kernel values."""
     if not numbers.unit:
         return 0
@@ -201,20 +200,20 @@ def error_of_square(examples: Examples, w: Array, numbers: Numbers) -> Any:
 
 def error_of_combined(
     examples: Examples, V: Array, magnitudes: Array, numbers: Numbers
-) -> Any:
+) -> Values:
     """Error of each entry of ``V'X``, given sums of absolute values. Adding 0 does not round."""
     terms = min(examples.additions[1], np.count_nonzero(V.any(axis=1)) + 4)
     error = numbers.gamma(terms + V.shape[1]) + examples.rounding
     return error * magnitudes
 
 
-def error_of_targets(qp: QuadraticProgram, numbers: Numbers) -> Any:
+def error_of_targets(qp: QuadraticProgram, numbers: Numbers) -> Values:
     """Error of targets that are rounded sums of y, its shift and epsilon."""
     exact = not numbers.unit or not qp.rounded
     return 0 if exact else 8 * numbers.unit * size_of(qp)
 
 
-def error_of_gain(qp: QuadraticProgram, alpha: Array, numbers: Numbers) -> Any:
+def error_of_gain(qp: QuadraticProgram, alpha: Array, numbers: Numbers) -> Values:
     """Error of ``target'alpha``."""
     mass = alpha.sum()
     return (
@@ -222,12 +221,12 @@ def error_of_gain(qp: QuadraticProgram, alpha: Array, numbers: Numbers) -> Any:
     )
 
 
-def error_of_cost(numbers: Numbers) -> Any:
+def error_of_cost(numbers: Numbers) -> Values:
     """Relative error of the loss, a sum of nonnegative terms."""
     return numbers.gamma(2 * PAIRS)
 
 
-def imbalance(qp: QuadraticProgram, alpha: Array, numbers: Numbers) -> Any:
+def imbalance(qp: QuadraticProgram, alpha: Array, numbers: Numbers) -> Values:
     """Residual ``|F'alpha|_1`` over all intercepts, each sum rounded once."""
     if not qp.intercept:
         return 0
@@ -235,7 +234,7 @@ def imbalance(qp: QuadraticProgram, alpha: Array, numbers: Numbers) -> Any:
     return off * (1 + numbers.gamma(qp.k))
 
 
-def cost_of_imbalance(qp: QuadraticProgram, off: Any, numbers: Numbers) -> Any:
+def cost_of_imbalance(qp: QuadraticProgram, off: Values, numbers: Numbers) -> Values:
     """Corrections of ``target'alpha`` and of ``|A'alpha|`` for a residual of ``F'alpha = 0``."""
     if not off:
         return 0, 0
@@ -246,7 +245,7 @@ def cost_of_imbalance(qp: QuadraticProgram, off: Any, numbers: Numbers) -> Any:
     return size_of(qp) * off, radius_of(qp, numbers) * off
 
 
-def cost_of_excess(qp: QuadraticProgram, alpha: Array, numbers: Numbers) -> Any:
+def cost_of_excess(qp: QuadraticProgram, alpha: Array, numbers: Numbers) -> Values:
     """Correction of ``|A'alpha|`` for alpha above the upper bounds of nu-SVM."""
     caps, of = caps_of(qp, alpha)
     if caps is None or not qp.game:
@@ -263,12 +262,12 @@ def cost_of_excess(qp: QuadraticProgram, alpha: Array, numbers: Numbers) -> Any:
 # Sizes.
 
 
-def size_of(qp: QuadraticProgram) -> Any:
+def size_of(qp: QuadraticProgram) -> Values:
     """The largest target."""
     return abs(np.asarray(qp.target)).max(initial=0)
 
 
-def radius_of(qp: QuadraticProgram, numbers: Numbers) -> Any:
+def radius_of(qp: QuadraticProgram, numbers: Numbers) -> Values:
     """Upper bound on the norm of the rows, from the origin of the examples."""
     examples = qp.examples
     squares = (
@@ -306,11 +305,11 @@ class Primal:
         Lower bound on the smallest value of a row.
     """
 
-    objective: Any
-    margin: Any
-    norm: Any
-    violation: Any
-    separation: Any
+    objective: Values
+    margin: Values
+    norm: Values
+    violation: Values
+    separation: Values
 
 
 Known = (
@@ -356,7 +355,7 @@ def primal(
 
 def norm_of(
     qp: QuadraticProgram, w: Array, numbers: Numbers, S: Array | None = None
-) -> Any:
+) -> Values:
     """Upper bound on the norm of a predictor, by its scores S with a kernel."""
     out = 1 + numbers.error_of_length(w.size, qp.p)
     if not qp.examples.is_kernel:
@@ -377,7 +376,7 @@ def lowest_values(
     return qp.rows.fill(qp.rows.values(S + b) - qp.rows.bounds(error), inf)
 
 
-def mean_of_worst(qp: QuadraticProgram, v: Array, numbers: Numbers) -> Any:
+def mean_of_worst(qp: QuadraticProgram, v: Array, numbers: Numbers) -> Values:
     """Lower bound on the smallest value or, with nu, on the mean of the smallest values."""
     caps = caps_of(qp, v)[0]
     level = level_of(qp, v)
@@ -388,7 +387,7 @@ def mean_of_worst(qp: QuadraticProgram, v: Array, numbers: Numbers) -> Any:
     return level - short - numbers.gamma(2 * PAIRS) * (abs(level) + short)
 
 
-def level_of(qp: QuadraticProgram, v: Array) -> Any:
+def level_of(qp: QuadraticProgram, v: Array) -> Values:
     """rho: the smallest value or, with nu, the nu-quantile of the values."""
     caps, _ = caps_of(qp, v)
     return v.min() if caps is None else -quantile(-qp.rows.least(v), caps, 1)
@@ -413,14 +412,14 @@ class Dual:
     numbers : Floats or Rationals
     """
 
-    gain: Any
-    length: Any
-    ridge: Any
-    mass: Any
-    multiple: Any
+    gain: Values
+    length: Values
+    ridge: Values
+    mass: Values
+    multiple: Values
     numbers: Numbers
 
-    def objective(self, widened: Any = 0) -> Any:
+    def objective(self, widened: Values = 0) -> Values:
         """Lower bound on the objective of any predictor, at the best multiple of alpha.
 
         Targets are reduced by ``widened``. Infinite: no predictor fits.
@@ -436,18 +435,18 @@ class Dual:
         return max(s * (gain - s * square / 2) * (1 - numbers.gamma(8)), 0 * gain)
 
     @property
-    def best_multiple(self) -> Any:
+    def best_multiple(self) -> Values:
         """The t for which ``t alpha`` has the largest dual value."""
         return self._multiple(self.gain, self.length * self.length + self.ridge)
 
-    def _multiple(self, gain: Any, square: Any) -> Any:
+    def _multiple(self, gain: Values, square: Values) -> Values:
         with np.errstate(over="ignore"):
             if not square > 0 or self.multiple * square <= gain:
                 return self.multiple
             return min(gain / square, LARGEST)
 
     @property
-    def margin_bound(self) -> Any:
+    def margin_bound(self) -> Values:
         """Upper bound on the margin of any predictor, for hard margins and with nu."""
         out = 1 + self.numbers.gamma(8) + self.numbers.error_of_length(1)
         return self.length / self.mass * out if self.mass > 0 else inf
@@ -461,12 +460,12 @@ def dual(qp: QuadraticProgram, alpha: Array, numbers: Numbers) -> Dual:
     if qp.examples.is_kernel:
         w = qp.examples.combine(V)
         square = qp.examples.inner(w, w) + error_of_square(qp.examples, w, numbers)
-        length: Any = numbers.sqrt(square) * (1 + numbers.error_of_length(V.size))
+        length: Values = numbers.sqrt(square) * (1 + numbers.error_of_length(V.size))
     else:
         length = length_of_combined(qp, alpha, V, ridge, numbers)
     lost, longer = cost_of_imbalance(qp, off, numbers)
     length = length + longer + cost_of_excess(qp, alpha, numbers)
-    mass: Any = alpha.sum()
+    mass: Values = alpha.sum()
     gain = 0 * mass
     multiple = inf
     if qp.game:
@@ -478,8 +477,8 @@ def dual(qp: QuadraticProgram, alpha: Array, numbers: Numbers) -> Dual:
 
 
 def length_of_combined(
-    qp: QuadraticProgram, alpha: Array, V: Array, ridge: Any, numbers: Numbers
-) -> Any:
+    qp: QuadraticProgram, alpha: Array, V: Array, ridge: Values, numbers: Numbers
+) -> Values:
     """Upper bound on the dual norm of ``V'X``, in extended precision if float64 is too coarse."""
     q = qp.p / (qp.p - 1)
     examples = qp.examples
@@ -502,10 +501,10 @@ def length_of_combined(
     return (length + off) * (1 + numbers.error_of_length(w.size, q))
 
 
-def largest_multiple(qp: QuadraticProgram, alpha: Array) -> Any:
+def largest_multiple(qp: QuadraticProgram, alpha: Array) -> Values:
     """The largest t for which ``t alpha`` satisfies all upper bounds of the hinge loss."""
     caps, of = caps_of(qp, alpha)
-    found: Any = inf
+    found: Values = inf
     if caps is not None and (of > 0).any():
         with np.errstate(over="ignore"):  # quotients that overflow are not the minimum
             found = (caps[of > 0] / of[of > 0]).min()
@@ -514,7 +513,7 @@ def largest_multiple(qp: QuadraticProgram, alpha: Array) -> Any:
     return found
 
 
-def margin_of(P: Any, numbers: Numbers, direction: int) -> Any:
+def margin_of(P: Values, numbers: Numbers, direction: int) -> Values:
     """``1 / sqrt(2 P)``, rounded down (-1) or up (1); 0 for infinity."""
     if not inf > P:
         return 0

@@ -9,6 +9,7 @@ from typing import Any
 import scipy.sparse as sp
 
 from marginsvm._rounding import at_least, at_most
+from marginsvm._typing import Values
 
 
 @dataclass(frozen=True)
@@ -182,8 +183,8 @@ class Certificate(Bounds):
     one_class: bool = False
     widened_bound: float | None = None
     violation_of_zero: float | None = None
-    objective: Any = None
-    objective_bound: Any = None
+    objective: Values = None
+    objective_bound: Values = None
 
     @property
     def separable(self) -> bool | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from marginsvm.certificate.overlap import with_refutation
 from marginsvm.certificate.publication import FLOATS, Proof, published, with_weights
 from marginsvm.problem.quadratic_program import QuadraticProgram, gap_of_norms
 from marginsvm.problem.rows import OutputRows
+from marginsvm.problem.vectors import Predictor
 
 # Error of the predictor of a hard tube above which a proof of infeasibility is tried.
 UNFIT = 1e-6
@@ -36,7 +36,7 @@ class Certified:
         Description of the model if no separator was found, for a sentence; may be empty.
     """
 
-    model: Any
+    model: Predictor
     proofs: tuple[Proof, ...]
     scales: Array
     words: str = ""
@@ -114,7 +114,7 @@ def prove_intervals(
     rows: OutputRows,
     programs: list[QuadraticProgram],
     points: Iterable[tuple[Array, Array, Array]],
-    model: Any,
+    model: Predictor,
 ) -> Certified:
     """Publish predictors and alpha, (w, f, alpha), for intervals, and bound both values."""
     k = len(programs)

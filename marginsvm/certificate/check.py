@@ -12,6 +12,7 @@ import joblib
 import numpy as np
 from sklearn.base import is_outlier_detector, is_regressor
 
+from marginsvm._typing import Values
 from marginsvm.certificate.bounded import Floats, Numbers, Rationals, largest_multiple
 from marginsvm.certificate.certificate import (
     Bounds,
@@ -496,14 +497,14 @@ class _OfNorms(_Check):
         bound = inf if proved else numbers.down(least) if least < inf else 0.0
         return bound, numbers.up(norm)
 
-    def least(self, widened: Any) -> Any:
+    def least(self, widened: Values) -> Values:
         """Lower bound on the norm of predictors that fit the intervals widened by ``widened``."""
         total = 0
         for dual in self.duals:
             total = total + dual.objective(widened)
         return self.found.norm_of(total, -1)
 
-    def short(self, claimed: Any, widened: Any) -> float:
+    def short(self, claimed: Values, widened: Values) -> float:
         """Excess of a claimed bound, as a length relative to the largest norm of an example."""
         if self.table is None or not claimed > 0:
             return inf if self.table is None else -inf
@@ -518,7 +519,7 @@ class _OfNorms(_Check):
         length = float(np.sqrt(sum(lengths))) * float(self.found.radius)
         return min(length / self.scale, 1.0) if length > 0 else 1.0
 
-    def objectives(self, objectives: list[Any]) -> None:
+    def objectives(self, objectives: list[Values]) -> None:
         """Errors in ``objective_`` and ``objective_bound_``, per output."""
         estimator = self.estimator
         found = self.found

@@ -32,7 +32,7 @@ import scipy.sparse as sp
 from scipy.linalg import lu, qr
 
 from marginsvm._rounding import UNIT, Extended
-from marginsvm._typing import Array
+from marginsvm._typing import Array, Values
 
 CLEARLY = 1e-6  # numbers below minus this, relative to the largest, are negative beyond rounding
 LARGEST_SYSTEM = 110  # equations solved in integers: some seconds
@@ -102,7 +102,7 @@ def independent_first(A: Array) -> tuple[Array, int]:
     return order, int(np.count_nonzero(pivots > 1e-11 * pivots[:1]))
 
 
-def is_regular(B: Array, error: Any = 0.0) -> bool:
+def is_regular(B: Array, error: Values = 0.0) -> bool:
     """Whether a square matrix is proved to be regular for all errors of its entries.
 
     ``error`` bounds their absolute errors: an array, or one bound for all entries.
@@ -130,7 +130,7 @@ def _of_sums(n: int) -> float:
     return 1.01 * UNIT * (n + 4)
 
 
-def solution_is_near(A: Array, q: Array, error: Any = 0.0) -> bool:
+def solution_is_near(A: Array, q: Array, error: Values = 0.0) -> bool:
     """Whether positive weights near q solve ``A q* = 0``, by Krawczyk's argument.
 
     The first columns form a square matrix B, which has to be regular; only their weights change.

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from math import lcm
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from marginsvm._rounding import UNIT, additions, product
 from marginsvm._threads import cached_property
-from marginsvm._typing import Array
+from marginsvm._typing import Array, Values
 from marginsvm.certificate.bounded import Numbers, Rationals
 from marginsvm.problem.examples import Examples
 from marginsvm.problem.matrix import Matrix
@@ -60,7 +60,7 @@ class ExactFeatures(Examples):
         off = self.centred and total.any()
         return w - np.multiply.outer(total, self.centre) if off else w
 
-    def inner(self, w: Array, u: Array) -> Any:
+    def inner(self, w: Array, u: Array) -> Values:
         return (w * u).sum()
 
     @cached_property
@@ -125,7 +125,7 @@ class ExactBlocks(Examples):
     def combine(self, V: Array) -> Array:
         return sum(self._each(lambda X, V: X.combine(V), V))
 
-    def inner(self, w: Array, u: Array) -> Any:
+    def inner(self, w: Array, u: Array) -> Values:
         return (w * u).sum()
 
     @cached_property
@@ -162,7 +162,7 @@ class KernelMatrix(Examples):
         self,
         K: Array,
         scale: Array | None,
-        constant: Any,
+        constant: Values,
         numbers: Numbers,
         rounding: float = 0.0,
     ) -> None:
@@ -188,7 +188,7 @@ class KernelMatrix(Examples):
         V = V * self.scale[:, None]
         return np.hstack([V.T, self.constant * V.sum(axis=0)[:, None]])
 
-    def inner(self, w: Array, u: Array) -> Any:
+    def inner(self, w: Array, u: Array) -> Values:
         squares = (w[:, :-1].T * self._times(u[:, :-1].T)).sum(axis=0)
         if self._numbers.exact and squares.min() < 0:
             raise NoInnerProductsError(

@@ -37,7 +37,7 @@ Weights = dict[tuple[int, int], Fraction]  # by example and column
 
 def save_proof(
     estimator: Any, path: Any, X: Any, y: Any = None, sample_weight: Any = None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Write the certificate of a fit to a file that can be checked without this package.
 
     Parameters
@@ -212,7 +212,7 @@ def _texts(x: Any) -> list[Any]:
     return [None if value == inf else _text(value) for value in x]
 
 
-def _problem(found: Reading, of: str) -> dict[str, Any]:
+def _problem(found: Reading, of: str) -> dict[str, object]:
     """The problem and the fitted predictor."""
     estimator = found.estimator
     spec = found.spec
@@ -263,11 +263,11 @@ def _integers(found: Reading) -> Weights:
     return {}
 
 
-def _possible_claims(found: Reading, integers: Weights) -> Iterator[dict[str, Any]]:
+def _possible_claims(found: Reading, integers: Weights) -> Iterator[dict[str, object]]:
     """Candidates for the claims: those of the certificate, then weaker ones by rounding."""
     estimator = found.estimator
     claim = found.estimator.certificate_
-    claims: dict[str, Any] = {
+    claims: dict[str, object] = {
         "feasible": False if integers else True if claim.feasible else None
     }
     for weaker in WEAKER:

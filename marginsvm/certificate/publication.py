@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Any
 
 import numpy as np
 
-from marginsvm._typing import Array
+from marginsvm._typing import Array, Values
 from marginsvm.certificate.bounded import (
     Dual,
     Floats,
@@ -159,7 +158,7 @@ def published(
     qp: QuadraticProgram,
     w: Array,
     b: Array,
-    width: Any = (),
+    width: Values = (),
     origin: Array | float = 0.0,
     known: Known = None,
 ) -> PublishedPredictor:
@@ -195,7 +194,7 @@ def restated(
     qp: QuadraticProgram,
     coef: Array,
     intercept: Array,
-    width: Any = (),
+    width: Values = (),
     origin: Array | float = 0.0,
     known: Known = None,
     multiple: float = 1.0,
@@ -275,7 +274,7 @@ def unproved(
     w: Array,
     b: Array,
     alpha: Array,
-    width: Any = (),
+    width: Values = (),
     origin: Array | float = 0.0,
     total: float = 1.0,
 ) -> Proof:

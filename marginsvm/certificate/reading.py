@@ -16,7 +16,7 @@ from sklearn.utils.validation import (
 )
 
 from marginsvm._rounding import exact_inner
-from marginsvm._typing import Array
+from marginsvm._typing import Array, Values
 from marginsvm.certificate.bounded import Dual, Numbers, Primal, Rationals, dual, primal
 from marginsvm.certificate.exact_algebra import refuting_weights
 from marginsvm.certificate.exact_examples import (
@@ -190,8 +190,8 @@ class Reading:
         Ends of the intervals, as floats; without epsilon.
     """
 
-    low: Any = None
-    high: Any = None
+    low: Values = None
+    high: Values = None
     codes: Any = None
     shape: tuple[int, ...] = ()
 
@@ -216,21 +216,16 @@ class Reading:
         found = self._features() if hasattr(estimator, "coef_") else self._kernel()
         # programs are typed for floats; their two values exist in fractions as well
         self.examples = cast("FloatExamples", found)
-        weight = numbers.array(data.weight)
-        given: dict[str, Any] = {
-            "weight": weight,
-            "intercept": self.free,
-            "signs": self.signs,
-        }
-        given["C"] = numbers.number(spec.C) if np.isfinite(spec.C) else inf
-        given["nu"] = None if spec.nu is None else numbers.number(spec.nu)
+        self.weight = numbers.array(data.weight)
+        self.C = numbers.number(spec.C) if np.isfinite(spec.C) else inf
+        self.nu = None if spec.nu is None else numbers.number(spec.nu)
         if self.regression:
-            self._targets(given)
+            self._targets()
         elif self.one_class:
-            qp = one_class(self.examples, given["nu"] or 0, weight)
+            qp = one_class(self.examples, self.nu or 0, self.weight)
             self.parts = [Part(qp, self.w, self.b, [0])]
         else:
-            self._classes(given)
+            self._classes()
 
     # Examples and predictors.
 
@@ -267,7 +262,7 @@ class Reading:
         if self.spec.normalize:
             matrix = matrix.divided(constant)
             constant = 0.0
-        mean: Any = mean_of(matrix) if self.free else None
+        mean: Values = mean_of(matrix) if self.free else None
         design = Design.of(matrix, mean, constant, norm=LpNorm(self.p))
         # with 1 / 2C, so that C radius^2 neither vanishes nor overflows
         squared = design.squared_dual_norms(self.p).max() + 0.5 / self.spec.C
@@ -336,7 +331,7 @@ class Reading:
 
     # Programs.
 
-    def _classes(self, given: dict[str, Any]) -> None:
+    def _classes(self) -> None:
         classes = self.estimator.classes_
         k = len(self.estimator.classes_)
         found, self.codes = np.unique(self.data.y[self.data.kept], return_inverse=True)
@@ -346,12 +341,21 @@ class Reading:
                 f"{type(self.estimator).__name__} was fitted to {classes.tolist()}"
             )
         qp = classification(
-            self.examples, self.codes, k, loss=self.spec.loss, p=self.p, **given
+            self.examples,
+            self.codes,
+            k,
+            C=self.C,
+            loss=self.spec.loss,
+            nu=self.nu,
+            weight=self.weight,
+            intercept=self.free,
+            signs=self.signs,
+            p=self.p,
         )
         columns = [*range(k)] if k > 2 else [0]
         self.parts = [Part(qp, self.w, self.b, columns)]
 
-    def _targets(self, given: dict[str, Any]) -> None:
+    def _targets(self) -> None:
         numbers = self.numbers
         data = self.data
         spec = self.spec
@@ -385,14 +389,24 @@ class Reading:
                 of = ((low[:, o] - centre) - epsilon, (high[:, o] - centre) + epsilon)
                 b = (b - centre) + self.lost[o]
             of = of if joint else tuple(end[:, 0] for end in of)
-            qp = regression(self.examples, *of, loss=spec.loss, p=self.p, **given)
+            qp = regression(
+                self.examples,
+                *of,
+                C=self.C,
+                loss=spec.loss,
+                nu=self.nu,
+                weight=self.weight,
+                intercept=self.free,
+                signs=self.signs,
+                p=self.p,
+            )
             f = np.append(b, width[o]) if spec.nu is not None else b
             self.parts.append(Part(qp, self.w[o], f, [*range(k)][o]))
 
     # Joint bounds, in the user's units.
 
     @property
-    def radius(self) -> Any:
+    def radius(self) -> Values:
         """Scale by which the examples are divided."""
         return self.examples.radius
 
@@ -483,7 +497,7 @@ class Reading:
             exact.array(self.high) + epsilon
         )
 
-    def margin_bound(self, dual: Dual) -> Any:
+    def margin_bound(self, dual: Dual) -> Values:
         """Upper bound on the margin of any predictor, in the user's units."""
         if self.parts[0].qp.game:
             return dual.margin_bound * self.radius
@@ -492,7 +506,7 @@ class Reading:
             return 0 if least == inf else inf
         return 1 / least * (1 + self.numbers.gamma(4))
 
-    def norm_of(self, objective: Any, direction: int) -> Any:
+    def norm_of(self, objective: Values, direction: int) -> Values:
         """``sqrt(2 P)`` in the user's units, rounded up (1) or down (-1)."""
         if objective == inf:
             return inf

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from marginsvm._rounding import FEW
-from marginsvm._typing import Array
+from marginsvm._typing import Array, Values
 from marginsvm.certificate.bounded import ORIGINS, Floats
 
 GAMMA = Floats().gamma  # relative error of a sum of products
 
 
-def balanced(alpha: Array, y: Array, upper: Any) -> Array:
+def balanced(alpha: Array, y: Array, upper: Values) -> Array:
     """Alpha with equal sums for both classes, up to rounding.
 
     The class with the larger sum is reduced, at entries below their upper bounds if these suffice.

@@ -374,7 +374,7 @@ def _scored(
     train: Array,
     test: Array,
     params: dict[str, Any],
-    config: dict[str, Any],
+    config: dict[str, object],
 ) -> tuple[list[float], list[float]]:
     """Scores on the test part of fits to the training part, and their gaps, for each C.
 

@@ -102,7 +102,7 @@ class DualState(CallbackSupportMixin):
     def _advice(self, problem: KernelMatrixAdapter, progress: Progress) -> str:
         """Advice for a fit that did not reach its goal, in sentences."""
 
-    def _own_results(self, fitted: Any) -> dict[str, Any]:
+    def _own_results(self, fitted: Any) -> dict[str, object]:
         """Fitted attributes of this estimator alone, such as the number of mistakes."""
         return {}
 
@@ -133,7 +133,7 @@ class DualState(CallbackSupportMixin):
                 )
                 context.call_on_fit_task_begin(estimator=self, X=X, y=y)
 
-                def results(progress: Progress, status: str) -> dict[str, Any]:
+                def results(progress: Progress, status: str) -> dict[str, object]:
                     return self._results(
                         self._fitted(algorithm, problem, training, progress), status
                     )
@@ -243,7 +243,7 @@ class DualState(CallbackSupportMixin):
         # C, radius or mean differ, and with them all bounds; or the examples, slightly
         return begin(algorithm, problem, last) if last.has_weights_of(problem) else None
 
-    def _results(self, fitted: Fitted, status: str) -> dict[str, Any]:
+    def _results(self, fitted: Fitted, status: str) -> dict[str, object]:
         """Fitted attributes, and the progress from which a later fit may continue."""
         progress, place = fitted.progress, fitted.training.place
         found = {**fitted.attributes(status), **self._own_results(fitted)}

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from math import copysign, inf, sqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_solve
@@ -543,9 +543,9 @@ class MaxMarginClassifier(
     tol: float = 1e-6
     max_iter: int = 200
 
-    def _own_results(self, fitted: Fitted) -> dict[str, Any]:
+    def _own_results(self, fitted: Fitted) -> dict[str, object]:
         proof = fitted.proof
-        found = {}
+        found = dict[str, object]()
         if not proof.qp.game and not np.any(proof.qp.ridge):
             q = proof.alpha.reshape(proof.qp.examples.n, -1).sum(axis=1)
             m = fitted.problem.rows.weights

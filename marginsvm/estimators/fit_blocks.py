@@ -182,7 +182,9 @@ def look(
         raise type(error)(f"block {number}: {error}") from error
     alike = {
         "number of features": X.shape[1],
-        "list of feature names": list(features.get("feature_names_in_", [])),
+        "list of feature names": np.array(
+            features.get("feature_names_in_", [])
+        ).tolist(),
         "kind of matrix": "sparse" if sp.issparse(X) else "dense",
         "number of outputs": y.shape[1:],
         "type of labels": "text" if y.dtype.kind in "OUS" else "numbers",

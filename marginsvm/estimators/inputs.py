@@ -198,7 +198,7 @@ def as_objects(kernel: Any, X: Any) -> Array | None:
 
 def validated(
     estimator: Any, spec: ProblemSpec, X: Any, y: Any = None, **how: Any
-) -> tuple[Any, Any, dict[str, Any], Array | None]:
+) -> tuple[Any, Any, dict[str, object], Array | None]:
     """Validate X and y; ``how`` are scikit-learn's arguments for it.
 
     Returns

@@ -341,7 +341,7 @@ class NamedKernelParameters:
     )
     degree: float = parameter(Interval(Real, 0.0, None, closed="left"), default=3)
     coef0: float = parameter(Interval(Real, None, None, closed="neither"), default=0.0)
-    kernel_params: dict[str, Any] | None = parameter(dict, None, default=None)
+    kernel_params: dict[str, object] | None = parameter(dict, None, default=None)
     cache_size: float = parameter(
         Interval(Real, 0.0, None, closed="left"), default=CACHE_SIZE
     )

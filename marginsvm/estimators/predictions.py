@@ -114,10 +114,10 @@ class ScoresMixin(ExplainsAbsent):
             F.append(K @ V)
         return xp.concat(F)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {**super().__getstate__(), "_marginsvm_version": __version__}  # type: ignore[dict-item]
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         written_by = state.pop("_marginsvm_version", "unknown")
         if written_by != __version__:
             # other versions continue from other states

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from marginsvm._rounding import FEW
 from marginsvm._threads import cached_property
-from marginsvm._typing import Array
+from marginsvm._typing import Array, Values
 from marginsvm.certificate.bounded import level_of, lowest_values
 from marginsvm.certificate.certificate import Certificate, rows_in_words
 from marginsvm.certificate.certified import Certified
@@ -52,7 +52,7 @@ class Fitted:
         """The published predictor and dual variables, where there is one program."""
         return self.bounds.proofs[0]
 
-    def attributes(self, status: str) -> dict[str, Any]:
+    def attributes(self, status: str) -> dict[str, object]:
         """Fitted attributes that all estimators have, and the kernel's gamma."""
         certificate = self.certificate(status)
         return {
@@ -94,13 +94,13 @@ class Fitted:
             nu=self.problem.nu,
         )
 
-    def model(self) -> dict[str, Any]:
+    def model(self) -> dict[str, object]:
         """The predictor and its classes."""
         return self.model_of(self.proof.predictor.coef, self.proof.predictor.intercept)
 
-    def model_of(self, coef: Array, intercept: Array) -> dict[str, Any]:
+    def model_of(self, coef: Array, intercept: Array) -> dict[str, object]:
         """``model`` for a predictor given by its coefficients for X as given."""
-        division, found = self.training.division, dict[str, Any]()
+        division, found = self.training.division, dict[str, object]()
         if division is not None:
             coef, intercept = division.undone(coef, intercept)
             found["constant_"] = division.constant
@@ -109,14 +109,14 @@ class Fitted:
             return {**found, "coef_": coef}
         return {**found, **self.of_kernel(coef)}
 
-    def of_kernel(self, coef: Array) -> dict[str, Any]:
+    def of_kernel(self, coef: Array) -> dict[str, object]:
         """Attributes of a kernel predictor, as in SVC, from coefficients of all examples."""
         support = np.flatnonzero(coef.any(axis=0))
         return {**self.of_support(support), "dual_coef_": coef[:, support]}
 
-    def of_support(self, support: Array) -> dict[str, Any]:
+    def of_support(self, support: Array) -> dict[str, object]:
         """Attributes of the support vectors, as in SVC, from indices in the problem."""
-        found = {
+        found: dict[str, object] = {
             "support_": self.training.kept[support],
             "n_support_": self.n_support(support).astype(np.int32),
         }
@@ -143,7 +143,9 @@ class Fitted:
             (q[examples, j], j, indptr), shape=(training.n_given, q.shape[1])
         )
 
-    def in_units(self, lower: Any, upper: Any, violation: Any) -> dict[str, Any]:
+    def in_units(
+        self, lower: Values, upper: Values, violation: Values
+    ) -> dict[str, Values]:
         """Bounds of iterations in the user's units."""
         unit = self.problem.radius
         return {"margin": lower * unit, "margin_bound": upper * unit}
@@ -181,7 +183,7 @@ class FittedOneClass(Fitted):
         predictor = restated(proof.qp, scale * predictor.coef, predictor.intercept)
         return replace(proof, predictor=predictor)
 
-    def model(self) -> dict[str, Any]:
+    def model(self) -> dict[str, object]:
         proof, predictor = self.proof, self.proof.predictor
         # rho, less its rounding
         values = lowest_values(proof.qp, predictor.w, predictor.f, FLOATS)
@@ -244,7 +246,7 @@ class FittedIntervals(Fitted):
             **objectives,
         )
 
-    def model(self) -> dict[str, Any]:
+    def model(self) -> dict[str, object]:
         training, proofs, units = self.training, self.bounds.proofs, self._units
         coef = np.concatenate([one.predictor.coef for one in proofs])
         intercept = np.concatenate([one.predictor.intercept for one in proofs]) * units
@@ -273,7 +275,9 @@ class FittedIntervals(Fitted):
     def n_support(self, support: Array) -> Array:
         return np.array([len(support)])
 
-    def in_units(self, lower: Any, upper: Any, violation: Any) -> dict[str, Any]:
+    def in_units(
+        self, lower: Values, upper: Values, violation: Values
+    ) -> dict[str, Values]:
         """Bounds on the norm, the inverse of the margin."""
         length = self.training.unit / self.problem.radius
         with np.errstate(divide="ignore"):
@@ -282,7 +286,7 @@ class FittedIntervals(Fitted):
         return {"norm": norm, "norm_bound": bound, "violation": violation}
 
 
-def publish(estimator: Any, attributes: dict[str, Any]) -> None:
+def publish(estimator: Any, attributes: dict[str, object]) -> None:
     """Replace all fitted attributes at once, so that none of an earlier fit remain."""
     others = {
         name: value for name, value in vars(estimator).items() if not name.endswith("_")

@@ -140,7 +140,7 @@ class TrainingData:
     kernel: Kernel
     kept: Array
     n_given: int
-    features: dict[str, Any]
+    features: dict[str, object]
     classes: Array | None = None
     signs: Array | None = None
     division: Division | None = None
@@ -172,7 +172,7 @@ class TrainingData:
             weight = class_weighted(spec.class_weight, labels, weight)
         kept = np.arange(n) if weight is None else np.flatnonzero(weight)
         weight = None if weight is None or np.all(weight[kept] == 1.0) else weight[kept]
-        free: dict[str, Any] = {"balanced": spec.intercept_is_free, "weights": weight}
+        free = spec.intercept_is_free
         if labels is not None:
             classes, codes = np.unique(labels[kept], return_inverse=True)
             if len(classes) < 2:
@@ -180,7 +180,8 @@ class TrainingData:
                     f"fit needs at least 2 classes among the examples of positive weight, but got "
                     f"{len(classes)} class: {classes.tolist()}"
                 )
-            more["classes"], rows = classes, make_rows(codes, len(classes), **free)
+            more["classes"] = classes
+            rows = make_rows(codes, len(classes), balanced=free, weights=weight)
         elif len(kept) == 0:
             raise ValueError(
                 "all sample weights are 0: fit needs an example of positive weight"
@@ -190,17 +191,16 @@ class TrainingData:
                 np.full(len(kept), INLIER), 2, balanced=False, weights=weight
             )
         else:
-            more |= _tubes(spec, y, bounds, kept)
-            intervals, origin = (
-                more.pop("intervals"),
-                more.pop("origin") / more["units"],
+            tubes = _tubes(spec, y, bounds, kept)
+            units = tubes.units
+            more |= {"units": units, "epsilon": tubes.epsilon, "single": y.ndim == 1}
+            rows = OutputRows(
+                tubes.intervals,
+                weight,
+                balanced=free,
+                origin=tubes.origin / units,
+                scales=units / np.max(units) if spec.outputs_are_apart else None,
             )
-            scales = (
-                more["units"] / np.max(more["units"])
-                if spec.outputs_are_apart
-                else None
-            )
-            rows = OutputRows(intervals, origin=origin, scales=scales, **free)
         low, high = (1.0, 1.0) if weight is None else (weight.min(), weight.max())
         if not 1.0 / LARGEST_WEIGHT <= low <= high <= LARGEST_WEIGHT:
             raise ValueError(
@@ -224,19 +224,17 @@ class TrainingData:
         """Make the problem of an algorithm."""
         spec, rows = self.spec, self.rows
         problem: LinearAdapter | GramAdapter
-        given: dict[str, Any] = {"rows": rows, "C": spec.C, "norm": self._norm()}
-        given |= {
-            "constant": spec.constant,
-            "plan": requires.columns,
-            "whole": requires.every_row,
-        }
+        norm = self._norm()
+        plan, whole = requires.columns, requires.every_row
         if self.kernel.metric != "linear":
-            problem = self._of_kernel(given)
+            problem = self._of_kernel(norm, requires)
         else:
             X = self.X
             try:
                 X = X if self.division is None else X.divided(self.division.constant)
-                problem = LinearAdapter(X, **given)
+                problem = LinearAdapter(
+                    X, rows, spec.C, norm, spec.constant, plan, whole
+                )
             except NotFinite:
                 if X.in_memory:
                     assert_all_finite(
@@ -285,10 +283,11 @@ class TrainingData:
             return LpNorm.named(spec.p, X.shape[-1])
         return SignedNorm(feature_signs=self.signs)
 
-    def _of_kernel(self, given: dict[str, Any]) -> GramAdapter:
+    def _of_kernel(self, norm: LpNorm, requires: Requirements) -> GramAdapter:
         """The problem of a non-linear or precomputed kernel."""
         function: Any = self.kernel
         X, metric, division = self.X, self.kernel.metric, self.division
+        constant, scale, dtype = self.spec.constant, None, None
         if metric == "precomputed":
             function = None
         elif X.dtype == np.dtype(object):
@@ -300,10 +299,22 @@ class TrainingData:
         elif hasattr(metric, "prepare"):
             X = metric.prepare(X.array)
         if division is not None and (function is not None or division.constant):
-            given |= {"scale": division.scale, "constant": division.constant}
+            constant, scale = division.constant, division.scale
         if not callable(metric) and function is not None:
-            given["dtype"] = FLOAT64 if self.wide else np.dtype(X.dtype)
-        return GramAdapter(function, X, cache_size=self.spec.cache_size, **given)
+            dtype = FLOAT64 if self.wide else np.dtype(X.dtype)
+        return GramAdapter(
+            function,
+            X,
+            self.rows,
+            self.spec.C,
+            norm,
+            constant,
+            requires.columns,
+            requires.every_row,
+            cache_size=self.spec.cache_size,
+            dtype=dtype,
+            scale=scale,
+        )
 
     def _of_tubes(self, problem: LinearAdapter | GramAdapter) -> KernelMatrixAdapter:
         """The problem with the loss of tubes; C is divided by the units of y."""
@@ -335,7 +346,7 @@ def training_data(
     bounds : array-like of shape (n_samples, 2) or (n_samples, n_outputs, 2), or None
         Intervals in place of targets.
     """
-    spec, place, how = ProblemSpec.of(estimator), HOST, dict[str, Any]()
+    spec, place, how = ProblemSpec.of(estimator), HOST, dict[str, object]()
     check_kernel_params(spec)
     of_labels, of_targets = (
         isinstance(estimator, kind) for kind in (ClassifierMixin, RegressorMixin)
@@ -384,10 +395,23 @@ def training_data(
     return TrainingData.of(estimator, spec, examples, n, y, weight, bounds, **more)
 
 
-def _tubes(spec: ProblemSpec, y: Array, bounds: Any, kept: Array) -> dict[str, Any]:
+class Tubes(NamedTuple):
     """Intervals of size about 1, their units, and the origin subtracted from their ends.
 
-    It is subtracted before they are widened by epsilon, so that this rounds small numbers only.
+    ``epsilon`` is half the width that was added.
+    """
+
+    intervals: Intervals
+    units: Array
+    origin: Array
+    epsilon: float
+
+
+def _tubes(spec: ProblemSpec, y: Array, bounds: Any, kept: Array) -> Tubes:
+    """The intervals of targets, or the given ones.
+
+    The origin is subtracted before they are widened by epsilon, so that this rounds small numbers
+    only.
 
     Raises
     ------
@@ -419,13 +443,7 @@ def _tubes(spec: ProblemSpec, y: Array, bounds: Any, kept: Array) -> dict[str, A
     if spec.outputs_are_apart:
         sizes = np.maximum(np.abs(intervals.low), np.abs(intervals.high)).max(axis=0)
     units = np.ldexp(1.0, np.frexp(sizes)[1])
-    return {
-        "intervals": intervals.scaled(1.0 / units),
-        "origin": origin,
-        "units": units,
-        "epsilon": float(epsilon),
-        "single": y.ndim == 1,
-    }
+    return Tubes(intervals.scaled(1.0 / units), units, origin, float(epsilon))
 
 
 def norms_of(kernel: Kernel, X: Any) -> Array:

@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -261,7 +261,7 @@ class AdaptiveSamplingKernelClassifier(
             random_state=self.random_state,
         )
 
-    def _own_results(self, fitted: Fitted) -> dict[str, Any]:
+    def _own_results(self, fitted: Fitted) -> dict[str, object]:
         return {
             "n_kernel_evaluations_": fitted.problem.work.kernel_evaluations,
             "cache_hit_rate_": fitted.problem.columns().hit_rate,

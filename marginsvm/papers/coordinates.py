@@ -12,7 +12,6 @@ machine code is compiled on the first call and cached on disk, once per type of 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -29,7 +28,7 @@ _ZERO_CURVATURE = 1e-12  # of a zero row: its alpha grows, and proves inseparabi
 # _nrt=False: no reference counts. They cost 100 ns a row, as much as a row of text does;
 # nothing here allocates, and numba refuses to compile what would (pinned by a test).
 # error_model: the test for a division by zero would keep loops from using SIMD.
-OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
+OPTIONS: dict[str, object] = {"error_model": "numpy", "_nrt": False}
 REORDER = {
     "reassoc",
     "contract",

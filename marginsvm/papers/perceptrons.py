@@ -449,7 +449,7 @@ class KernelPerceptron(
         negligible = min(self.tol, NEGLIGIBLE)
         return Stopping("separation", self.tol, self.max_iter, negligible)
 
-    def _own_results(self, fitted: Fitted) -> dict[str, Any]:
+    def _own_results(self, fitted: Fitted) -> dict[str, object]:
         return {"n_mistakes_": fitted.progress.state.t}
 
 

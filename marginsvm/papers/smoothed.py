@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any
 
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
@@ -223,7 +222,7 @@ class PerceptronVonNeumann(
     def _stopping(self) -> Stopping:
         return replace(super()._stopping(), negligible=self.epsilon)
 
-    def _own_results(self, fitted: Fitted) -> dict[str, Any]:
+    def _own_results(self, fitted: Fitted) -> dict[str, object]:
         return {"n_outer_": fitted.progress.state.t + 1}
 
 

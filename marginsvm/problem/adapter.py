@@ -143,7 +143,7 @@ class KernelMatrixAdapter(ABC):
     nu: float | None = None
     loss = "squared_hinge"
     costs: float | Array
-    precision: Any = FLOAT64
+    precision: np.dtype = FLOAT64
     work: Work
 
     def __init__(
@@ -530,13 +530,20 @@ class LinearAdapter(KernelMatrixAdapter):
     @cached_property
     def _column_cache(self) -> ColumnCache:
         size, batch = self._plan or ColumnPlan()
-        how: Any = {"at_least": self.rows.n_classes, "order": self.rows.by_class[0]}
 
         def compute(index: Array) -> Array:
             self.work.kernel_evaluations += len(index) * self.design.n
             return self.design.columns(index)
 
-        return ColumnCache(compute, self.design.n, FLOAT64, size, batch, **how)
+        return ColumnCache(
+            compute,
+            self.design.n,
+            FLOAT64,
+            size,
+            batch,
+            at_least=self.rows.n_classes,
+            order=self.rows.by_class[0],
+        )
 
 
 class GramAdapter(KernelMatrixAdapter):
@@ -582,7 +589,7 @@ class GramAdapter(KernelMatrixAdapter):
         plan: ColumnPlan | None = None,
         whole: bool = True,
         cache_size: float = CACHE_SIZE,
-        dtype: Any = None,
+        dtype: np.dtype | None = None,
         scale: Array | None = None,
     ) -> None:
         if norm.p != 2.0:
@@ -591,13 +598,15 @@ class GramAdapter(KernelMatrixAdapter):
                 "use kernel='linear', or p=2"
             )
         self.work = Work()
-        how = {
-            "cache_size": cache_size,
-            "dtype": dtype,
-            "scale": scale,
-            "count": self.work.count,
-        }
-        gram = Gram(kernel, X, constant, **how)
+        gram = Gram(
+            kernel,
+            X,
+            constant,
+            cache_size=cache_size,
+            dtype=dtype,
+            scale=scale,
+            count=self.work.count,
+        )
         constant = gram.constant
         if kernel is not None and (plan is not None or not whole):
             size, batch = plan or (0.25 * cache_size, 32)  # the solver takes the rest

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -65,7 +65,7 @@ class ColumnCache:
         self,
         compute: Callable[[Array], Array],
         n: int,
-        dtype: Any = FLOAT64,
+        dtype: np.dtype = FLOAT64,
         size: float = CACHE_SIZE,
         batch: int = 1,
         at_least: int = 1,
@@ -167,7 +167,7 @@ class ColumnCache:
             else np.stack([column[self.order] for column in columns[: len(examples)]])
         )
 
-    def block(self, i: Array, j: Any = slice(None)) -> Array:
+    def block(self, i: Array, j: Array | slice = slice(None)) -> Array:
         """Kernel values of cached columns i, at the examples j."""
         return self.columns[self.slot[i]][
             :, j if self.order is None else self._place[j]

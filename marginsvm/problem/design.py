@@ -8,6 +8,7 @@ of the examples have the shape (n, k).
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -26,7 +27,7 @@ from marginsvm._rounding import (
     summed,
 )
 from marginsvm._threads import cached_property, copied
-from marginsvm._typing import Array
+from marginsvm._typing import Array, Values
 from marginsvm.problem.examples import FloatExamples
 from marginsvm.problem.matrix import (
     BLOCK_BYTES,
@@ -179,7 +180,7 @@ class Design(FloatExamples):
             return None
         return self._with_constant(self.late, 0.0) / self.radius
 
-    def _with_constant(self, x: Array, constant: Any) -> Array:
+    def _with_constant(self, x: Array, constant: Values) -> Array:
         """Vectors with an entry for the constant feature, if there is one."""
         if not self.constant:
             return x
@@ -199,7 +200,7 @@ class Design(FloatExamples):
         rows = rows.astype(X.dtype, copy=False)
         return Table(rows, self.mean if self.sparse else None)
 
-    def published(self, w: Array) -> tuple[Array, Any]:
+    def published(self, w: Array) -> tuple[Array, Values]:
         """The predictor for x as given, and the offset subtracted from its scores."""
         return self._unscaled(w, self.centre)
 
@@ -233,14 +234,14 @@ class Design(FloatExamples):
         given = on_host(self.X.given[index].array)
         return given, np.where(factor > 0.0, factor, 1.0), self.X.constant != 0.0
 
-    def _unscaled(self, w: Array, mean: Array | None) -> tuple[Array, Any]:
+    def _unscaled(self, w: Array, mean: Array | None) -> tuple[Array, Values]:
         coef = w[..., : self.X.shape[1]] / self.radius
         shift = 0.0 if mean is None else coef @ mean
         return coef, shift - w[..., -1] * (
             self.constant / self.radius
         ) if self.constant else shift
 
-    def for_products(self, w: Array, precise: bool) -> tuple[Array, Any]:
+    def for_products(self, w: Array, precise: bool) -> tuple[Array, Values]:
         """The factor of ``near`` in products, and the offset subtracted from these."""
         coef, shift = self._unscaled(w, self.late)
         return coef.T.astype(FLOAT64 if precise else self.near.dtype, copy=False), shift
@@ -309,7 +310,7 @@ class Design(FloatExamples):
         error = unit * (len(few) + V.shape[1] + 8) * size + 2.0 * UNIT * abs(w)
         return w.astype(FLOAT64), error.astype(FLOAT64)
 
-    def completed(self, w: Array, total: Any) -> Array:
+    def completed(self, w: Array, total: Values) -> Array:
         """``V' A`` from ``V' X`` and the sum of V."""
         if self.late is not None:
             w = w - np.multiply.outer(total, self.late)

@@ -19,7 +19,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Self
 
-from marginsvm._typing import Array
+from marginsvm._typing import Array, Values
 
 
 class Examples(ABC):
@@ -43,7 +43,7 @@ class Examples(ABC):
     is_kernel: ClassVar[bool]
     n: int
     d: Any
-    radius: Any
+    radius: Values
 
     @abstractmethod
     def scores(self, w: Array) -> Array:
@@ -54,7 +54,7 @@ class Examples(ABC):
         """``V'X``, of shape (k, width)."""
 
     @abstractmethod
-    def inner(self, w: Array, u: Array) -> Any:
+    def inner(self, w: Array, u: Array) -> Values:
         """Inner product of two predictors, summed over their scores."""
 
     @property
@@ -146,7 +146,7 @@ class FloatExamples(Examples):
     # Publication.
 
     @abstractmethod
-    def published(self, w: Array) -> tuple[Array, Any]:
+    def published(self, w: Array) -> tuple[Array, Values]:
         """The predictor for x as given, and the offset subtracted from its scores."""
 
     @abstractmethod

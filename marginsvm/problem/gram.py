@@ -16,7 +16,7 @@ from scipy.linalg.lapack import dpotrf
 
 from marginsvm._rounding import CHAIN, PAIRWISE, additions, product
 from marginsvm._threads import cached_property, copied, ordered_map
-from marginsvm._typing import Array
+from marginsvm._typing import Array, Values
 from marginsvm.problem.column_cache import CACHE_SIZE, TAKEN, ColumnCache
 from marginsvm.problem.examples import FloatExamples
 from marginsvm.problem.kernel_functions import Products, in_floats, unit_of
@@ -104,7 +104,7 @@ class Gram(FloatExamples):
         radius: float = 1.0,
         *,
         cache_size: float = CACHE_SIZE,
-        dtype: Any = None,
+        dtype: np.dtype | None = None,
         scale: Array | None = None,
         count: Callable[[int], None] = lambda number: None,
     ) -> None:
@@ -130,9 +130,9 @@ class Gram(FloatExamples):
             )
         if scale is not None:
             self.error += PAIRWISE
-        self.dtype: Any = None if dtype is None else np.dtype(dtype)
+        self._stored = dtype
         self.diagonal = self._diagonal()
-        self.dtype = self.diagonal.dtype
+        self.dtype = self._stored = self.diagonal.dtype
 
     def _diagonal(self) -> Array:
         if self.K is not None:
@@ -218,7 +218,7 @@ class Gram(FloatExamples):
             right = self._scale if j is None else self._scale[j]
             left = self._scale[i] if K.ndim == 1 else self._scale[i, None]
             K = (K.astype(FLOAT64, copy=False) + self._shift) * left * right
-        return K if self.dtype is None else K.astype(self.dtype, copy=False)
+        return K if self._stored is None else K.astype(self._stored, copy=False)
 
     def single_values(self, i: Array, j: Array | None = None) -> Array:
         """``values`` in float32, for solvers (not for bounds)."""
@@ -349,7 +349,7 @@ class Gram(FloatExamples):
         """Squared norms of the examples."""
         return self._scaled(self.diagonal)
 
-    def published(self, w: Array) -> tuple[Array, Any]:
+    def published(self, w: Array) -> tuple[Array, Values]:
         """The coefficients of kernel values, and the offset subtracted from scores."""
         coef = w / self.radius**2
         return coef, -(self.constant**2) * coef.sum(axis=-1)

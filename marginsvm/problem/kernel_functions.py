@@ -55,7 +55,7 @@ class Kernel:
     gamma: float = 0.0
     degree: float = 0.0
     coef0: float = 0.0
-    params: dict[str, Any] = field(default_factory=dict)
+    params: dict[str, object] = field(default_factory=dict)
 
     @property
     def power(self) -> int:
@@ -109,7 +109,11 @@ class Kernel:
                 return self.checked(
                     K.astype(np.result_type(K.dtype, FLOAT32), copy=False)
                 )
-            named = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+            named: dict[str, object] = {
+                "gamma": self.gamma,
+                "degree": self.degree,
+                "coef0": self.coef0,
+            }
             named |= {"filter_params": True} | self.params
             X, Y = (canonical(on_host(Z)).astype(FLOAT64, copy=False) for Z in (X, Y))
             with config_context(assume_finite=True):

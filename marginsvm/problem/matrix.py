@@ -258,7 +258,7 @@ class Dense(Matrix):
         there = self.xp.asarray(np.asarray(index, np.int64), device=self.array.device)
         return Dense(self.xp.take(self.array, there, axis=0))
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         """An unpickled array may be unaligned, and products would copy it: copy it once."""
         vars(self).update(state)
         self.array = (
@@ -357,7 +357,7 @@ class Csr(Matrix):
 
     sparse = True
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         vars(self).update(state)
         for name in ("data", "indices", "indptr"):
             setattr(

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from marginsvm._typing import Array
+from marginsvm._typing import Array, Values
 from marginsvm.problem.design import Design
 from marginsvm.problem.matrix import Dense, Matrix
 from marginsvm.problem.responses import Softmax, Weights, finite
@@ -39,7 +39,7 @@ def respond_in_one_pass(
     rows: Rows,
     slack: Array | None,
     coef: Array,
-    shift: Any,
+    shift: Values,
     mu: float,
 ) -> tuple[Weights, Array]:
     """Weights for a predictor in the user's units, and their ``V' X``."""
@@ -62,7 +62,7 @@ def of_block(
     rows: Rows,
     slack: Array | None,
     coef: Array,
-    shift: Any,
+    shift: Values,
     mu: float,
 ) -> Sums:
     """Exponents of a block's rows; and for each group the largest of them, the sum of the

@@ -11,12 +11,10 @@ M. Milakov, N. Gimelshein. Online normalizer calculation for softmax. arXiv:1805
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from marginsvm._compiling import compiled
-from marginsvm._typing import Array
+from marginsvm._typing import Array, Values
 
 PAIRS = 32  # whose sums are in the precision of the examples
 # Logarithms of weights below the largest, by this at least, count as this: 1e9 such weights are
@@ -70,7 +68,7 @@ def one_pass(X, w, shift, scale, y, log_weights, E, largest, heaviest, mass, pro
 
 
 def of_two_classes(
-    X: Array, rows: Any, slack: Array | None, coef: Array, shift: Any, mu: float
+    X: Array, rows: Values, slack: Array | None, coef: Array, shift: Values, mu: float
 ) -> tuple[Array, ...]:
     """See ``Softmax.of_block``."""
     E = np.zeros(len(X)) if slack is None else slack / -mu

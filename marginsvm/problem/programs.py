@@ -6,11 +6,10 @@ Their table stands in :mod:`~marginsvm.problem.quadratic_program`.
 from __future__ import annotations
 
 from math import isfinite
-from typing import Any
 
 import numpy as np
 
-from marginsvm._typing import Array
+from marginsvm._typing import Array, Values
 from marginsvm.problem.examples import FloatExamples
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.row_maps import (
@@ -22,7 +21,7 @@ from marginsvm.problem.row_maps import (
 from marginsvm.problem.rows import OutputRows, Rows
 
 
-def cost_of_slack(C: Any, weight: Any, radius: Any) -> Any:
+def cost_of_slack(C: Values, weight: Values, radius: Values) -> Values:
     """Cost of slack of examples with sample weights, in units of the radius."""
     with np.errstate(over="ignore"):  # fits refuse what overflows
         return C * weight * radius * radius

@@ -51,12 +51,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import prod, sqrt
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
 from marginsvm._threads import cached_property
-from marginsvm._typing import Array
+from marginsvm._typing import Array, Values
 from marginsvm.problem.design import Design
 from marginsvm.problem.examples import FloatExamples
 from marginsvm.problem.norms import LpNorm
@@ -101,7 +101,7 @@ class QuadraticProgram:
     cap: Array | None = None
     intercept: bool = True
     level: int = 0
-    total: Any = 0
+    total: Values = 0
     signs: Array | None = None
     p: float = 2.0
     by_margins: bool = True
@@ -211,7 +211,7 @@ class QuadraticProgram:
 
     # The two values.
 
-    def primal(self, w: Array, f: Array, S: Array | None = None) -> Any:
+    def primal(self, w: Array, f: Array, S: Array | None = None) -> Values:
         """Value of the primal; infinite if a hard constraint or a sign is violated.
 
         S are the scores of w; computed by default.
@@ -222,12 +222,12 @@ class QuadraticProgram:
         P = self._half_square(w, self.p) + self.cost(self.target - m)
         return P + self.total * f[-1] if self.level else P
 
-    def _half_square(self, w: Array, p: float) -> Any:
+    def _half_square(self, w: Array, p: float) -> Values:
         return (
             self.examples.inner(w, w) / 2 if p == 2.0 else LpNorm(p).length(w) ** 2 / 2
         )
 
-    def cost(self, r: Array) -> Any:
+    def cost(self, r: Array) -> Values:
         """``sum_i cost_i(r_i)``."""
         r = self.rows.fill(r.copy(), 0) if self.several else r
         if self.cap is not None:
@@ -239,7 +239,7 @@ class QuadraticProgram:
         ]
         return (r * (r / (2 * price)) if squared else price * r).sum()
 
-    def dual(self, alpha: Array, w: Array | None = None) -> Any:
+    def dual(self, alpha: Array, w: Array | None = None) -> Values:
         """Value of the dual, a lower bound if alpha is feasible; w is ``A'alpha`` if known."""
         w = self.project(self.rmatvec(alpha) if w is None else w)
         q = self.p / (self.p - 1)
@@ -333,7 +333,7 @@ def gap_of_norms(P: float, D: float) -> float:
     return 1.0 - sqrt(min(max(D / P, 0.0), 1.0))
 
 
-def quantile(r: Array, upper: Array, mass: Any) -> Any:
+def quantile(r: Array, upper: Array, mass: Values) -> Values:
     """The least a for which the upper bounds of rows with ``r > a`` sum to at most ``mass``.
 
     An array of masses has one each.

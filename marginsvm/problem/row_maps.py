@@ -26,7 +26,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from marginsvm._threads import cached_property
-from marginsvm._typing import Array
+from marginsvm._typing import Array, Values
 from marginsvm.problem.design import Design
 from marginsvm.problem.examples import FloatExamples
 from marginsvm.problem.intercepts import laplacian
@@ -138,7 +138,7 @@ class RowMap(ABC):
         """Flat indices of the rows that hold two examples of different classes apart."""
 
     @abstractmethod
-    def sums(self, alpha: Array, total: Callable[[Array], Any]) -> list[Any]:
+    def sums(self, alpha: Array, total: Callable[[Array], Values]) -> list[Values]:
         """``F'alpha`` for the intercepts of all k scores, each computed by ``total``."""
 
     @abstractmethod
@@ -215,7 +215,7 @@ class SignedExamples(RowMap):
     def opposed(self, i: int, h: int) -> list[int]:
         return [i, h]
 
-    def sums(self, alpha: Array, total: Callable[[Array], Any]) -> list[Any]:
+    def sums(self, alpha: Array, total: Callable[[Array], Values]) -> list[Values]:
         return [total(self.sign * alpha)]
 
     def balanced(
@@ -378,12 +378,12 @@ class ClassPairs(RowMap):
     def opposed(self, i: int, h: int) -> list[int]:
         return [i * self.k + int(self.codes[h]), h * self.k + int(self.codes[i])]
 
-    def excess(self, alpha: Array, c: int, total: Callable[[Array], Any]) -> Any:
+    def excess(self, alpha: Array, c: int, total: Callable[[Array], Values]) -> Values:
         """The entry of ``F'alpha`` for the intercept of a class."""
         mine = self.codes == c
         return total(np.concatenate([alpha[mine].ravel(), -alpha[~mine, c]]))
 
-    def sums(self, alpha: Array, total: Callable[[Array], Any]) -> list[Any]:
+    def sums(self, alpha: Array, total: Callable[[Array], Values]) -> list[Values]:
         return [self.excess(alpha, c, total) for c in range(self.k)]
 
     def balanced(

@@ -204,6 +204,6 @@ def examples_of(block: Any) -> Any:
     X = unpacked(block)[0]
     check_format(X)
     check_exact(X)
-    how: dict[str, Any] = {"ensure_all_finite": False, "ensure_min_samples": 0}
+    how: dict[str, object] = {"ensure_all_finite": False, "ensure_min_samples": 0}
     how["ensure_min_features"] = 0
     return check_array(X, accept_sparse="csr", dtype=[FLOAT64, FLOAT32], **how)

@@ -58,7 +58,7 @@ class ProblemSpec:
     gamma: float | str = "scale"
     degree: float = 3
     coef0: float = 0.0
-    kernel_params: dict[str, Any] | None = None
+    kernel_params: dict[str, object] | None = None
     class_weight: Any = None
     epsilon: float = 0.0
     normalize: bool = False

@@ -93,7 +93,7 @@ def _named(model: Any, codes: Any, family: str) -> Any:
     return labels[codes] if np.all(labels[:-1] < labels[1:]) else codes
 
 
-def _of_glm(model: Any, y: Any) -> dict[str, Any]:
+def _of_glm(model: Any, y: Any) -> dict[str, object]:
     """Arguments for a GLM of a supported family, with weights."""
     name = type(model.family).__name__
     weight = np.asarray(model.freq_weights)
@@ -117,7 +117,7 @@ def _successes(y: Any, trials: Any) -> Any:
     return np.column_stack([won, trials - won])
 
 
-def _of_lifelines(fitter: Any, frame: Any) -> dict[str, Any]:
+def _of_lifelines(fitter: Any, frame: Any) -> dict[str, object]:
     if frame is None or not hasattr(frame, "columns"):
         raise ValueError(
             "lifelines keeps no data: check_separability(fit, df) takes its frame, df"

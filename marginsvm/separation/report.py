@@ -159,7 +159,7 @@ class Separability:
     tail: Array | None = None
     given: Mapping[str, Any] = field(default_factory=dict)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """The state, with the coefficients computed."""
         return vars(self) | {f.name: getattr(self, f.name) for f in fields(self)}
 

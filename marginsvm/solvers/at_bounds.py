@@ -10,11 +10,10 @@ optimal between the bounds, which ``w = A'alpha`` then has, too.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
-from marginsvm._typing import Array
+from marginsvm._typing import Array, Values
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.row_maps import ClassPairs
 from marginsvm.solvers.active_set import by_rows
@@ -50,8 +49,8 @@ def at_bounds(
     caps = caps_of(qp)
     over = qp.rows.fill(values - qp.target, np.inf)
     size = float(np.abs(qp.target).max(initial=0.0)) or 1.0
-    unit: Any = alpha.max(initial=0.0) if caps is None else caps
-    lowest: Any = 0.0
+    unit: Values = alpha.max(initial=0.0) if caps is None else caps
+    lowest: Values = 0.0
     if qp.cap is not None:  # only rows with the slack of their example count
         unit = qp.cap[:, None]
         lowest = np.minimum(over.min(axis=1), 0.0)[:, None]

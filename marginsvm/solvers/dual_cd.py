@@ -42,7 +42,7 @@ from marginsvm.problem.norms import LpNorm
 from marginsvm.problem.quadratic_program import QuadraticProgram, multiple_of_hinge
 from marginsvm.solvers.solution import Solution
 
-OPTIONS: dict[str, Any] = {
+OPTIONS: dict[str, object] = {
     "error_model": "numpy",
     "fastmath": {
         "nnan",

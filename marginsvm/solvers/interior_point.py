@@ -25,11 +25,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from marginsvm._typing import Array
+from marginsvm._typing import Array, Values
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.solvers.solution import INWARD, Solution
 from marginsvm.solvers.systems import (
@@ -105,7 +105,7 @@ class RowBounds(NamedTuple):
             return alpha[..., : self.upper.shape[-1]]
         return np.asarray(alpha.reshape(-1, self.each).sum(axis=1))
 
-    def spread(self, xi: Array) -> Any:
+    def spread(self, xi: Array) -> Values:
         """The adjoint of ``sums``: to each row, the entry of its upper bound."""
         if not self.upper.size:
             return 0.0

@@ -9,11 +9,10 @@ solver continues from where it is. It returns once ``solution.ended``, or where 
 from __future__ import annotations
 
 from math import isfinite, sqrt
-from typing import Any
 
 import numpy as np
 
-from marginsvm._typing import Array
+from marginsvm._typing import Array, Values
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.row_maps import IntervalEnds
 
@@ -102,7 +101,9 @@ class Solution:
         nothing = NOTHING_OF_KERNEL if self.qp.examples.is_kernel else NOTHING
         return self.qp.game and 2.0 * D + nothing**2 >= 0.0
 
-    def primal(self, w: Array, f: Array, S: Any = None, settled: bool = False) -> float:
+    def primal(
+        self, w: Array, f: Array, S: Values = None, settled: bool = False
+    ) -> float:
         """Primal value of w at the best f; S are its scores without intercepts.
 
         Minimising over f takes a sort, unless ``settled``: f is the minimiser already.
