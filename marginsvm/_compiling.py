@@ -66,7 +66,7 @@ def parts(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 
 def _interpreted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A loop as Python runs it: like compiled code, it says nothing of overflows and 1/0."""
+    """Run the loop in Python, silent about overflow and division by zero, as compiled code is."""
 
     @wraps(function)
     def run(*arguments: Any) -> Any:

@@ -75,12 +75,12 @@ class Prepared:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """That of the examples."""
+        """Shape of X."""
         return self.X.shape
 
     @property
     def dtype(self) -> Any:
-        """That of the examples."""
+        """Type of the numbers of X."""
         return self.X.dtype
 
     @property

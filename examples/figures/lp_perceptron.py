@@ -12,7 +12,9 @@ that a fit of that many epochs gives, without intercept. What differs from the p
 Drawn: ``docs/images/lp_perceptron.png``.
 """
 
+import sys
 import warnings
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -21,6 +23,9 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from marginsvm import DualLpPerceptron, LpPerceptron, PrimalMirrorDescent
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+from _sets import raj_bach
 
 PAPER = {"sampling": "uniform", "restart": False, "shrinking": False}
 METHODS = {
@@ -35,27 +40,8 @@ LOOKS = {  # colours of Okabe and Ito, and lines that differ without them
     "primal mirror descent": ("#009E73", "^-."),
     "lp perceptron": ("#CC79A7", "D:"),
 }
-warnings.simplefilter(
-    "ignore", ConvergenceWarning
-)  # fixed numbers of epochs, on purpose
-
-
-def raj_bach(seed, *, sparse, n=1000, d=2000):
-    """Return X_train, y_train, X_test, y_test.
-
-    The paper says that pairs with x.theta + b <= 0.1 are removed, which would leave a
-    single class; those with |x.theta + b| <= 0.1 are meant.
-    """
-    rng = np.random.default_rng(seed)
-    theta = rng.standard_normal(d)
-    if sparse:
-        theta[rng.permutation(d)[50:]] = 0.0
-    deviation = np.arange(1, d + 1) ** (-0.5 if sparse else -0.75)
-    X = rng.standard_normal((5 * n, d)) * deviation
-    score = X @ theta + 0.005
-    kept = np.flatnonzero(np.abs(score) > 0.1)[: 2 * n]
-    X, y = X[kept], np.sign(score[kept])
-    return X[:n], y[:n], X[n:], y[n:]
+# fixed numbers of epochs, on purpose
+warnings.simplefilter("ignore", ConvergenceWarning)
 
 
 def mistakes(method, data, epochs):

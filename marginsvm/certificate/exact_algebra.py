@@ -246,7 +246,8 @@ def _solved(M: Array, q: Array, order: Array) -> list[int] | None:
 def independent(M: Array) -> tuple[Array, Array]:
     """Lexicographically first rows and columns of a largest block regular modulo a prime.
 
-    Regular modulo a prime implies regular. That the rank is no larger is likely, but not proved.
+    Regular modulo a prime implies regular. The rank may be larger; that is unlikely, and not
+    excluded.
     """
     R = (M % PRIME).astype(np.int64)
     cols = list[int]()

@@ -264,7 +264,7 @@ def at_its_bounds(
 
 
 def intercepts(qp: QuadraticProgram, f: Array) -> Array:
-    """Of all scores; those of several classes sum to 0."""
+    """Intercepts of all scores; those of several classes sum to 0."""
     b = qp.offsets(f)
     return b - b.mean() if qp.several and qp.intercept else b
 

@@ -206,7 +206,7 @@ class FittedIntervals(Fitted):
 
     @property
     def _units(self) -> Array:
-        """Of each output (units of y)."""
+        """Scale of each output, in units of y."""
         return np.atleast_1d(self.training.units)
 
     def _of_outputs(self, values: Array) -> Any:
@@ -214,7 +214,7 @@ class FittedIntervals(Fitted):
 
     @property
     def violation_of_zero(self) -> float | None:
-        """Of the predictor w = 0 (units of y); None: slack covers violations."""
+        """Violation of the predictor w = 0, in units of y; None: slack covers violations."""
         farthest = output_rows(self.problem.rows).farthest * self.training.unit
         return farthest if self.bounds.proofs[0].qp.hard else None
 

@@ -313,7 +313,7 @@ def least_of_convex(
         H = curvature(there)
         most_curved = float(H.max(initial=0.0))
         if steep <= 2.0 * EPS * most_curved * float(np.abs(x).max()):
-            return x, there, step  # the numbers beside x have slopes as steep
+            return x, there, step  # at the neighbouring floats the gradient is as large
         H.flat[:: len(H) + 1] += max(1e-3 * steep / size, 1e-12 * most_curved)
         _, move, failed = dposv(H, -slope)
         if failed:  # indefinite by rounding

@@ -578,7 +578,7 @@ class Blocks(Matrix):
         return np.concatenate(self.each(lambda X: X.norms()))
 
     def _of_blocks(self, *arguments: Any) -> Any:
-        raise TypeError("this is asked of blocks, see each")
+        raise TypeError("Blocks have no products of their own: call each(work)")
 
     written_out: Any = _of_blocks
     times = adjoint = squared_norms = ends = stored = multiplied = extended = (
