@@ -3,6 +3,7 @@
 import ast
 import io
 import pickle
+import re
 from graphlib import CycleError, TopologicalSorter
 from importlib import import_module
 from pathlib import Path
@@ -15,6 +16,7 @@ from helpers.estimators import ESTIMATORS, fit, make
 import marginsvm
 
 ROOT = Path(marginsvm.__file__).parent
+PAGE = ROOT.parent / "docs" / "contributing.md"
 # Rooms, from top to bottom: a module imports from the rooms below its own, and from its own room.
 # Rooms of one line know nothing of each other.
 ROOMS = """
@@ -160,7 +162,7 @@ marginsvm.verify_alone
 """
 SAME_NAME = {"check"}  # of certificates and of reports on separation: both are on pages
 # Numba's caches of an older version name ``papers.draws.Response``, and could not be read.
-SAME_CLASS = {"Response", "Design", "Data"}
+SAME_CLASS = {"Response"}
 
 
 class Modules(pickle.Unpickler):
@@ -213,3 +215,27 @@ def test_no_two_modules_or_classes_share_a_name():
         if isinstance(node, ast.ClassDef)
     ]
     assert {name for name in classes if classes.count(name) > 1} <= SAME_CLASS
+
+
+@pytest.mark.skipif(not PAGE.exists(), reason="not in the sources' folder")
+def test_the_table_of_tests_names_all_modules():
+    """And folders whose modules all have the same tests; and only tests that there are."""
+    rows = re.findall(r"^\| (.*?) \| (.*) \|$", PAGE.read_text(), re.MULTILINE)
+    left = {path.relative_to(ROOT).as_posix() for path in FILES.values()}
+    left = {name for name in left if not name.endswith("__init__.py")}
+    for modules, tests in rows:
+        named = re.findall(r"`([\w/]+(?:\.py)?/?)`", modules)
+        if "test_" not in tests:
+            continue
+        for test in re.findall(r"`(test_\w+\.py)`", tests):
+            assert (Path(__file__).parent / test).exists(), test
+        folder = ""
+        for name in named:
+            if name.endswith("/"):
+                left = {other for other in left if not other.startswith(name)}
+                continue
+            folder = name.rpartition("/")[0] or folder
+            whole = name if "/" in name or name in left else f"{folder}/{name}"
+            assert whole in left, whole
+            left.remove(whole)
+    assert not left
