@@ -27,7 +27,7 @@ from sklearn.utils.validation import (
 from marginsvm._rounding import check_exact
 from marginsvm._typing import Array
 from marginsvm.certificate.bounded import Floats
-from marginsvm.certificate.reading import Data, Reading, class_weights
+from marginsvm.certificate.reading import Data, FittedPrograms, class_weights
 from marginsvm.certificate.unwrapping import unwrapped
 from marginsvm.estimators.exact import MaxMarginClassifier
 from marginsvm.estimators.fit_blocks import source_data
@@ -405,7 +405,7 @@ class _Solved:
         if is_outlier_detector(stated):
             stated.intercept_ = np.zeros(1)
         data = Data.of(stated, *self.data(X), None)
-        read = Reading(stated, data, Floats(0.0))
+        read = FittedPrograms(stated, data, Floats(0.0))
         found = read.parts[0].primal(read.numbers)
         unit = float(read.radius)
         return float(found.objective) / unit**2, float(found.margin) * unit

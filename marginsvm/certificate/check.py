@@ -22,7 +22,7 @@ from marginsvm.certificate.certificate import (
     rows_in_words,
 )
 from marginsvm.certificate.exact_examples import NoInnerProductsError
-from marginsvm.certificate.reading import Data, Reading
+from marginsvm.certificate.reading import Data, FittedPrograms
 from marginsvm.certificate.unwrapping import layers, unwrapped
 from marginsvm.problem.matrix import examples_on_host, on_host, with_attributes_on_host
 
@@ -171,7 +171,7 @@ def check_certificate(
         with np.errstate(
             over="ignore", divide="ignore"
         ):  # an infinite objective claims nothing
-            found = Reading(estimator, data, numbers)
+            found = FittedPrograms(estimator, data, numbers)
             rtol = (0.0 if exact else RTOL) if rtol is None else rtol
             check = (_OfNorms if reading == "norm" else _OfMargins)(
                 found, reading, rtol
@@ -184,7 +184,7 @@ def check_certificate(
 class _Check:
     """Comparison of an estimator's claims with recomputed bounds; failures are collected."""
 
-    def __init__(self, found: Reading, reading: str, rtol: float) -> None:
+    def __init__(self, found: FittedPrograms, reading: str, rtol: float) -> None:
         self.found = found
         self.reading = reading
         self.rtol = rtol

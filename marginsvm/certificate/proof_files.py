@@ -21,7 +21,7 @@ from sklearn.base import is_regressor
 from marginsvm import verify_alone
 from marginsvm._typing import Array
 from marginsvm.certificate.bounded import Floats
-from marginsvm.certificate.reading import Data, Reading
+from marginsvm.certificate.reading import Data, FittedPrograms
 from marginsvm.certificate.unwrapping import unwrapped
 from marginsvm.problem.matrix import examples_on_host, on_host, with_attributes_on_host
 
@@ -114,7 +114,7 @@ def save_proof(
     of = "targets" if is_regressor(estimator) else "classes"
     of = of if hasattr(estimator, "classes_") or of == "targets" else "one class"
     lines = lines_of(of, X, y)
-    found = Reading(
+    found = FittedPrograms(
         estimator, Data.of(estimator, X, y, sample_weight, None), Floats(0.0)
     )
     proof = {"format": FORMAT, "of": of, **_problem(found, of)}
@@ -212,7 +212,7 @@ def _texts(x: Any) -> list[Any]:
     return [None if value == inf else _text(value) for value in x]
 
 
-def _problem(found: Reading, of: str) -> dict[str, object]:
+def _problem(found: FittedPrograms, of: str) -> dict[str, object]:
     """The problem and the fitted predictor."""
     estimator = found.estimator
     spec = found.spec
@@ -249,7 +249,7 @@ def _problem(found: Reading, of: str) -> dict[str, object]:
     }
 
 
-def _integers(found: Reading) -> Weights:
+def _integers(found: FittedPrograms) -> Weights:
     """Integer alpha with ``A'alpha = 0``; empty: not claimed, none found, or too long."""
     spec = found.spec
     table = found.table(found.estimator.certificate_.weights)
@@ -263,7 +263,9 @@ def _integers(found: Reading) -> Weights:
     return {}
 
 
-def _possible_claims(found: Reading, integers: Weights) -> Iterator[dict[str, object]]:
+def _possible_claims(
+    found: FittedPrograms, integers: Weights
+) -> Iterator[dict[str, object]]:
     """Candidates for the claims: those of the certificate, then weaker ones by rounding."""
     estimator = found.estimator
     claim = found.estimator.certificate_
@@ -296,7 +298,7 @@ def _possible_claims(found: Reading, integers: Weights) -> Iterator[dict[str, ob
 # Alpha with F'alpha = 0 exactly and, with nu, alpha <= upper.
 
 
-def _weights(found: Reading) -> Weights:
+def _weights(found: FittedPrograms) -> Weights:
     """The certificate's alpha, made exactly feasible."""
     table = found.table(found.estimator.certificate_.weights)
     if table is None:

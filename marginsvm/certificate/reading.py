@@ -169,7 +169,7 @@ class Part:
         return dual(self.qp, self.alpha(table, numbers), numbers)
 
 
-class Reading:
+class FittedPrograms:
     """The programs of a fitted estimator: one, or one per output.
 
     Parameters
