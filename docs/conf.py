@@ -103,6 +103,8 @@ def visit_math(translator, node):
         formula,
         flags=re.DOTALL,
     )
+    # a norm's bar that may stretch has its indices low
+    formula = formula.replace("<mo>‖</mo>", '<mo stretchy="false">‖</mo>')
     # browsers set no space in "ln n"
     formula = re.sub(
         r"<mo>&ApplyFunction;</mo>(?=\s*<m[in]>)", '<mspace width="0.17em"/>', formula

@@ -191,13 +191,8 @@ def curves(path):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(
-        1,
-        len(DRAWN),
-        figsize=(4.4 * len(DRAWN), 4.2),
-        sharey=True,
-        layout="constrained",
-    )
+    figure, grid = plt.subplots(2, 2, figsize=(8.8, 7.6), layout="constrained")
+    *axes, rest = grid.ravel()
     print("\n| set | solver | smallest gap | ms |\n|---|---|---|---|")
     for name, ax in zip(DRAWN, axes, strict=True):
         X, y = load(name)
@@ -221,9 +216,9 @@ def curves(path):
             ax.loglog(*zip(*points, strict=True), "o", label=label, **look)
         ax.axhline(1.0, color="grey", lw=0.6)
         ax.set(title=f"{name}: {X.shape[0]} x {X.shape[1]}", xlabel="CPU time (ms)")
-    axes[0].set_ylabel("1 - margin / best margin (above 1: no separator)")
-    lines = axes[0].get_legend_handles_labels()
-    figure.legend(*lines, loc="outside lower center", ncols=len(lines[0]), fontsize=9)
+        ax.set_ylabel("1 - margin / best margin")
+    rest.axis("off")
+    rest.legend(*axes[0].get_legend_handles_labels(), loc="center", frameon=False)
     figure.savefig(path, dpi=110)
 
 

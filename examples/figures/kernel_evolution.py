@@ -297,7 +297,7 @@ def differences(ax, wrong):
 
 
 if __name__ == "__main__":
-    shape, size = ((2, 4), (15, 7)) if CIFAR else ((1, 3), (12, 4.5))
+    shape, size = ((4, 2), (7.5, 13.5)) if CIFAR else ((1, 3), (12, 4.5))
     figure, axes = plt.subplots(*shape, figsize=size, layout="constrained")
     axes = axes.ravel()
     for s, (seed, ax) in enumerate(zip(SEEDS, axes[:-1], strict=True)):
@@ -311,7 +311,7 @@ if __name__ == "__main__":
     figure.legend(
         *axes[0].get_legend_handles_labels(),
         loc="outside lower center",
-        ncols=6 if CIFAR else 3,
+        ncols=3,
     )
     figure.suptitle(
         "CIFAR-10, 128 training and 2000 test images: kernels of a small AlexNet"
