@@ -638,6 +638,11 @@ def test_words_as_categories_in_alphabetical_order_are_warned_of(trial):
     assert names == ["low|mid", "mid|high", "age"]
 
 
+def test_ordinal_reports_say_which_way_coefficients_go():
+    report = check_separability([[0.0], [1.0], [2.0]], [1, 2, 3], family="ordinal")
+    assert "Infinite, for higher categories: 1|2, 2|3, x0." in repr(report)
+
+
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize(
     ("family", "y"),

@@ -313,6 +313,9 @@ class Ordinal(Family):
     intercept = False
     fills = True  # in the first and the last category
 
+    def modelled(self, y: Any, used: Array) -> str:
+        return ", for higher categories"
+
     def read(self, X: Any, y: Any, more: More) -> Read:
         X = features_of(X)
         y = getattr(y, "values", y)
