@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -41,14 +42,10 @@ from marginsvm.solvers.systems import (
 )
 
 EPS = float(np.finfo(np.float64).eps)
-INSIDE = 0.995  # fraction of the step to the boundary
-# After MOST_SLOW iterations in a row that reduce the complementarity by less than this factor the
-# method restarts farther from the boundary; there it stops after as many without any reduction.
-SLOW = 0.9
-MOST_SLOW = 10
-ROOM = 1e-9  # least relative excess of the sum of upper bounds over the sum of alpha
-THIN = 1e-6  # complementarity of a game below which an alpha with A'alpha = 0 is sought
-MORE = 5  # iterations spent on a sparse alpha once the full alpha proves the gap
+NOTHING = 1e-300  # instead of 0, as a divisor
+# Least excess of the sum of upper bounds over the sum of alpha, relative: if alpha = upper is the
+# only feasible point, there is no interior.
+ROOM = 1e-9
 
 
 class RowBounds(NamedTuple):
@@ -77,26 +74,27 @@ class RowBounds(NamedTuple):
         rows = qp.rows
         none = np.zeros(0 if qp.signs is None else np.count_nonzero(qp.signs))
         target, ridge = (joined(rows.flat(v), none) for v in (qp.target, qp.ridge))
-        upper, each = (rows.flat(qp.upper), 1) if qp.cap is None else (qp.cap, qp.k - 1)
+        upper = qp.cap
+        each = qp.k - 1
+        if upper is None:
+            upper = rows.flat(qp.upper)
+            each = 1
         if not np.isfinite(upper).all():
             return cls(target, ridge, np.zeros(0), game=qp.game)
-        if (
-            qp.level
-        ):  # if alpha = upper is the only feasible point, there is no interior
+        if qp.level:
             mass = qp.level * qp.total
             halves = [np.ones(len(upper), bool)]
             if qp.intercept and each == 1:
                 mass = 0.5 * mass
                 halves = [rows.labels == side for side in (0, 1)]
-            upper = upper * max(
-                1.0, *((1.0 + ROOM) * mass / upper[half].sum() for half in halves)
-            )
+            needed = [(1.0 + ROOM) * mass / upper[half].sum() for half in halves]
+            upper = upper * max(1.0, *needed)
         return cls(target, ridge, upper, each, qp.game)
 
     def take(self, some: Array) -> RowBounds:
         """Bounds of some programs of a stack."""
         return self._replace(
-            **{name: getattr(self, name)[some] for name in self._fields[:3]}
+            target=self.target[some], ridge=self.ridge[some], upper=self.upper[some]
         )
 
     def sums(self, alpha: Array) -> Array:
@@ -111,9 +109,8 @@ class RowBounds(NamedTuple):
             return 0.0
         if self.each > 1:
             return np.repeat(xi, self.each)
-        return joined(
-            xi, np.zeros((*xi.shape[:-1], self.target.shape[-1] - xi.shape[-1]))
-        )
+        without = self.target.shape[-1] - xi.shape[-1]
+        return joined(xi, np.zeros((*xi.shape[:-1], without)))
 
 
 def dot(x: Array, y: Array) -> Array:
@@ -142,33 +139,36 @@ def residuals(
     alpha = at.inside[..., :n]
     z = at.duals[..., :n]
     xi = at.duals[..., n:]
-    rows = (
-        side.values(at.x) + bounds.ridge * alpha + bounds.spread(xi) - bounds.target - z
-    )
-    return rows, side.fall(at.x, alpha)
+    rows = side.values(at.x) + bounds.ridge * alpha + bounds.spread(xi)
+    return rows - bounds.target - z, side.fall(at.x, alpha)
+
+
+INSIDE = 0.995  # fraction of the step to the boundary
+# Primal regularisation, at most, and relative to 1 / alpha: it keeps the condition number of the
+# system below 1 / eps.
+PROXIMAL = 1e-14
+RELATIVE = 1e-4
 
 
 def mehrotra(side: WrittenOut | ByRows, bounds: RowBounds, at: Iterate) -> Iterate:
     """One iteration, for one program or a stack."""
     n = bounds.target.shape[-1]
     residual, fall = residuals(side, bounds, at)
-    # primal regularisation: keeps the condition number of the system below 1 / eps
-    proximal = np.minimum(1e-14, 1e-4 / at.inside[..., :n].max(axis=-1, keepdims=True))
+    top = at.inside[..., :n].max(axis=-1, keepdims=True)
+    proximal = np.minimum(PROXIMAL, RELATIVE / top)
     ratio = at.duals / at.inside
     h = bounds.ridge + ratio[..., :n] + proximal
     pull = ratio[..., n:]
-    weights = (
-        RowWeights(h, pull) if bounds.each > 1 else RowWeights(h + bounds.spread(pull))
-    )
+    own = bounds.each == 1
+    weights = RowWeights(h + bounds.spread(pull)) if own else RowWeights(h, pull)
     direction = side.factor(weights)
 
     def towards(goal: Array) -> tuple[Array, Array, Array]:
         """The Newton step in x, and relative to inside and to duals, which change by ``goal`` at
         the same inside.
         """
-        dx, da = direction(
-            goal[..., :n] - residual - bounds.spread(goal[..., n:]), fall
-        )
+        right = goal[..., :n] - residual - bounds.spread(goal[..., n:])
+        dx, da = direction(right, fall)
         s = joined(da, -bounds.sums(da)) / at.inside
         return dx, s, goal / at.duals - s
 
@@ -203,6 +203,11 @@ def longest(rate: Array) -> Array:
     return 1.0 / np.maximum(-rate.min(axis=-1, keepdims=True), 1.0)
 
 
+BELOW = (
+    0.9  # part of its upper bound at which an alpha of a game starts, where q is above
+)
+
+
 def first(
     side: WrittenOut | ByRows,
     bounds: RowBounds,
@@ -230,11 +235,13 @@ def first(
     sums = bounds.sums(q)
     if bounds.game:
         values = side.values(x)
-        z = np.maximum(np.abs(values).max(axis=-1, keepdims=True), 1e-300)
-        duals = values - values.min(axis=-1, keepdims=True) + z, z + 0.0 * upper
+        top = np.maximum(np.abs(values).max(axis=-1, keepdims=True), NOTHING)
+        z = values - values.min(axis=-1, keepdims=True) + top
         if np.any(sums >= upper):  # in some class: its alpha starts below q's
-            q = q * bounds.spread(np.where(sums < upper, 1.0, 0.9 * upper / sums))
-        return Iterate(x, joined(q, upper - bounds.sums(q)), joined(*duals))
+            q = q * bounds.spread(np.where(sums < upper, 1.0, BELOW * upper / sums))
+        return Iterate(
+            x, joined(q, upper - bounds.sums(q)), joined(z, top + 0.0 * upper)
+        )
     t = np.full((*q.shape[:-1], 1), total or float(q.shape[-1]))
     if not total and upper.size:
         t = 0.5 * (upper / sums).min(axis=-1, keepdims=True)
@@ -243,7 +250,7 @@ def first(
         inverse = np.divide(1.0, bounds.ridge, out=0.0 * q, where=bounds.ridge > 0.0)
         t = inverse.sum(axis=-1, keepdims=True)
     square = side.square(x) + dot(bounds.ridge * q, q)
-    near = np.minimum(t, 1.0 / np.maximum(square, 1e-300))
+    near = np.minimum(t, 1.0 / np.maximum(square, NOTHING))
     x = (np.sqrt(near * t) if far else near) * x
     alpha = t * q
     missing = bounds.target - side.values(x) - bounds.ridge * alpha
@@ -274,10 +281,13 @@ def at_bounds(side: WrittenOut | ByRows, bounds: RowBounds, at: Iterate) -> Arra
     if upper.size:
         sums = bounds.sums(few)
         full = (over * unit < xi * upper) & (sums > 0.0)
-        few = few * bounds.spread(
-            np.where(full, upper / np.where(full, sums, 1.0), 1.0)
-        )
+        factor = np.where(full, upper / np.where(full, sums, 1.0), 1.0)
+        few = few * bounds.spread(factor)
     return few
+
+
+STIFF = 1e20  # weights of the largest and, at least, of the smallest alpha
+SLACK = 1e-60
 
 
 def cancelling(
@@ -291,73 +301,87 @@ def cancelling(
     n = len(bounds.target)
     alpha = at.inside[:n]
     alpha = np.where(alpha > share * alpha.max(), alpha, 0.0)
-    stiff = 1e20 * (alpha / alpha.max()) ** 2
+    stiff = STIFF * (alpha / alpha.max()) ** 2
     try:
-        direction = side.factor(RowWeights(1.0 / np.maximum(stiff, 1e-60)))
+        direction = side.factor(RowWeights(1.0 / np.maximum(stiff, SLACK)))
     except np.linalg.LinAlgError:
         return alpha
     near = alpha + direction(np.zeros(n), side.fall(0.0 * at.x, alpha))[1]
-    return np.where(alpha > 0.0, near, 0.0) if near[alpha > 0.0].min() > 0.0 else alpha
+    some = alpha > 0.0
+    return np.where(some, near, 0.0) if near[some].min() > 0.0 else alpha
+
+
+# An iteration is slow if the complementarity is above this part of what it was before. After more
+# than MOST_SLOW in a row the method restarts farther from the boundary; there it stops after as
+# many without any reduction.
+SLOW = 0.9
+MOST_SLOW = 10
+# Complementarity of a game below which an alpha with A'alpha = 0 is sought, the parts of the
+# largest alpha that count as 0 in it, and the part of the complementarity at which it is sought
+# again.
+THIN = 1e-6
+SHARES = (0.0, 1e-7)
+THINNER = 0.01
+# Iterations spent on a sparse alpha once the full alpha proves the gap; if it does not, the part of
+# the complementarity at which it is tried again.
+MORE = 5
+ENOUGH = 0.1
 
 
 def interior_point(solution: Solution, start: Array | None) -> Iterator[None]:
     """Solve a program with few features or few rows; the method cannot be warm-started."""
     qp = solution.qp
-    unit = float(np.abs(qp.target).max(initial=0.0))
-    hard_tube = qp.hard and not qp.game  # targets are met only up to rounding
-    inward = replace(qp, target=qp.target + INWARD * unit) if hard_tube else qp
+    rows = qp.rows
+    hard_tube = qp.hard and not qp.game
+    inward = qp
+    if hard_tube:  # targets are met only up to rounding
+        unit = float(np.abs(qp.target).max(initial=0.0))
+        inward = replace(qp, target=qp.target + INWARD * unit)
     side = side_of(inward)
     bounds = RowBounds.of(inward)
-    rows = qp.rows
     q = even_weights(inward)
-    total = float(qp.level * qp.total)
     q = joined(q, np.full(len(bounds.target) - len(q), q.mean()))
+    total = float(qp.level * qp.total)
+    # The state: the iterate; whether it started far from the boundary; what was left before; the
+    # complementarity at which A'alpha may vanish, and at which a point is offered again; and how
+    # many iterations may still be spent on a sparse alpha.
     at = first(side, bounds, q, total)
-    slow = 0
     far = False
-    more = MORE
-    enough = np.inf
-    thin = THIN
+    slow = 0
     before = np.inf
+    thin = THIN
+    enough = np.inf
+    more = MORE
     while True:
-        alpha = at.inside[: len(bounds.target)]
         gap = float(at.inside @ at.duals)
         objective = float(objective_at(side, bounds, at)[0])
         # the relative gap of margins is half the relative gap of objectives
-        estimate = min(1.0, gap / max(objective, 1e-300) / (1 + qp.by_margins))
+        estimate = min(1.0, gap / max(objective, NOTHING) / (1 + qp.by_margins))
         # relative for hard tubes, whose objective may grow without bound
-        left = gap / max(abs(objective), 1e-300) if hard_tube else gap
+        left = gap / max(abs(objective), NOTHING) if hard_tube else gap
+
         slow = slow + 1 if left > (1.0 if far else SLOW) * before else 0
-        if slow > MOST_SLOW and not (far or qp.game):
+        stalled = slow > MOST_SLOW
+        if stalled and not (far or qp.game):
             at = first(side, bounds, q, total, far=True)
             far = True
-            slow = 0
             before = np.inf
+            slow = 0
             continue
-        ended = not gap > EPS * (EPS if qp.game else objective) or slow > MOST_SLOW
+        ended = stalled or not gap > EPS * (EPS if qp.game else objective)
+
         if qp.game and gap <= thin:
-            thin = 0.01 * gap
-            shares = (0.0, 1e-7) if isinstance(side, WrittenOut) else ()
-            for some in (
-                alpha,
-                *(cancelling(side, bounds, at, share) for share in shares),
-            ):
-                if solution.vanishes(solution.feasible(rows.shaped(some))[1]):
-                    solution.dual(rows.shaped(some))
-                    break
-        looked = (estimate <= solution.tol and gap <= enough) or ended
-        if looked:
-            w, f = side.point(at.x, qp)
-            solution.dual(rows.shaped(at_bounds(side, bounds, at)))
-            if qp.examples.is_kernel:  # prefer a sparse kernel expansion
-                solution.primal(qp.rmatvec(solution.alpha), f)
+            thin = THINNER * gap
+            offer_overlap(solution, side, bounds, at)
+        if ended or (estimate <= solution.tol and gap <= enough):
+            offer(solution, side, bounds, at)
             if solution.gap > solution.tol:
-                solution.primal(w, f)
-            if solution.gap > solution.tol:  # try the full alpha
-                every = rows.shaped(alpha)
+                every = rows.shaped(at.inside[: len(bounds.target)])
                 D = solution.feasible(every)[1]
-                proved = solution.gap_of(solution.P, D) <= solution.tol
-                more, enough = (more - 1, enough) if proved else (more, 0.1 * gap)
+                if solution.gap_of(solution.P, D) <= solution.tol:
+                    more -= 1
+                else:
+                    enough = ENOUGH * gap
                 if ended or more == 0:
                     solution.dual(every)
         yield
@@ -368,6 +392,37 @@ def interior_point(solution: Solution, start: Array | None) -> Iterator[None]:
             at = mehrotra(side, bounds, at)
         except np.linalg.LinAlgError:
             return
+
+
+def offer(
+    solution: Solution, side: WrittenOut | ByRows, bounds: RowBounds, at: Iterate
+) -> None:
+    """Offer alpha at its bounds, and w unless that alpha's, a sparse kernel expansion, suffices."""
+    qp = solution.qp
+    w, f = side.point(at.x, qp)
+    solution.dual(qp.rows.shaped(at_bounds(side, bounds, at)))
+    if qp.examples.is_kernel:
+        solution.primal(qp.rmatvec(solution.alpha), f)
+    if solution.gap > solution.tol:
+        solution.primal(w, f)
+
+
+def offer_overlap(
+    solution: Solution, side: WrittenOut | ByRows, bounds: RowBounds, at: Iterate
+) -> None:
+    """Offer an alpha with A'alpha = 0, if there is one nearby."""
+    shaped = solution.qp.rows.shaped
+    shares = SHARES if isinstance(side, WrittenOut) else ()
+    others = (cancelling(side, bounds, at, share) for share in shares)
+    for alpha in chain([at.inside[: len(bounds.target)]], others):
+        if solution.vanishes(solution.feasible(shaped(alpha))[1]):
+            solution.dual(shaped(alpha))
+            break
+
+
+SHRINK = (
+    0.9  # part of the problems that are left, below which the solved ones are dropped
+)
 
 
 @np.errstate(all="ignore")  # from problems without a solution, or at rounding level
@@ -419,22 +474,25 @@ def stacked(
         upper,
         game=game,
     )
-    whole = side, bounds
-    prior = upper if upper.size else np.ones((B, n)) if ridge is None else 1.0 / ridge
-    for sign in (y > 0, y < 0) if intercept else ():
-        prior = np.where(
-            sign, prior / np.where(sign, prior, 0.0).sum(axis=1)[:, None], prior
-        )
+    whole = (side, bounds)
+    prior = np.ones((B, n))
+    if upper.size:
+        prior = upper
+    elif ridge is not None:
+        prior = 1.0 / ridge
+    for side_of_y in (y > 0, y < 0) if intercept else ():
+        sums = np.where(side_of_y, prior, 0.0).sum(axis=1, keepdims=True)
+        prior = np.where(side_of_y, prior / sums, prior)
     at = first(side, bounds, prior / prior.sum(axis=1, keepdims=True))
+    # The state: problems that are not solved, and their iterates; those of all are kept in last.
     live = np.arange(B)
     solved = np.zeros(B, bool)
     last = Iterate(*(np.copy(part) for part in at))
     for _ in range(max_iter):
         gap = (at.inside * at.duals).sum(axis=1)
         off, fall = residuals(side, bounds, at)
-        missed = np.abs(off).max(axis=1) * at.inside[:, :n].sum(axis=1) + (fall**2).sum(
-            axis=1
-        )
+        missed = np.abs(off).max(axis=1) * at.inside[:, :n].sum(axis=1)
+        missed = missed + (fall**2).sum(axis=1)
         done = np.maximum(gap, missed) <= tol * objective_at(side, bounds, at)[:, 0]
         for kept, part in zip(last, at, strict=True):
             kept[live] = part
@@ -442,7 +500,7 @@ def stacked(
         left = ~done & (gap > EPS**2)
         if not left.any():
             break
-        if left.mean() < 0.9:
+        if left.mean() < SHRINK:
             live = live[left]
             at = Iterate(*(part[left] for part in at))
             side = side.take(left)
