@@ -347,7 +347,6 @@ def interior_point(solution: Solution, start: Array | None) -> Iterator[None]:
     # many iterations may still be spent on a sparse alpha.
     at = first(side, bounds, q, total)
     far = False
-    slow = 0
     before = np.inf
     thin = THIN
     enough = np.inf
@@ -360,13 +359,13 @@ def interior_point(solution: Solution, start: Array | None) -> Iterator[None]:
         # relative for hard tubes, whose objective may grow without bound
         left = gap / max(abs(objective), NOTHING) if hard_tube else gap
 
-        slow = slow + 1 if left > (1.0 if far else SLOW) * before else 0
-        stalled = slow > MOST_SLOW
+        solution.progress(not left > (1.0 if far else SLOW) * before)
+        stalled = solution.idle > MOST_SLOW
         if stalled and not (far or qp.game):
             at = first(side, bounds, q, total, far=True)
             far = True
             before = np.inf
-            slow = 0
+            solution.idle = 0
             continue
         ended = stalled or not gap > EPS * (EPS if qp.game else objective)
 

@@ -54,7 +54,9 @@ LEAST = 1e-13
 SMOOTH = 1e-11  # ridge of a single score from which on Newton's method needs no rho
 
 ROUNDING = 1e-14  # relative decrease of the objective that counts as rounding
-PATIENCE = 30  # iterations without a decrease of the gap by a tenth
+# Progress is a gap (or, without a separator, |A'alpha|^2) that has fallen to this part.
+NEARER = 0.9
+PATIENCE = 30
 NARROW = (
     4.0  # the next step moves f by at most so many times the change that settles it
 )
@@ -99,6 +101,7 @@ def newton(solution: Solution, start: Array | None) -> Iterator[None]:
         narrow = min(1.0, max(KNOWN, float((off * loss.s).max()) / unit))
     loss = Loss(qp, rho_of(qp, narrow, unit), v)
     f, m = loss.settle(qp.values(S, f), f)
+    best = (1.0, -np.inf)  # the gap and the dual value at the last progress
     J = np.inf  # objective of the proximal problem
     taken = 0  # steps in it
     reach = np.inf  # change of f in the last step, and some more
@@ -109,6 +112,11 @@ def newton(solution: Solution, start: Array | None) -> Iterator[None]:
         image = qp.rmatvec(alpha)
         solution.dual(alpha, image)
         solution.primal(w, f, S, settled=not (qp.hard or qp.level))
+        nearer = solution.gap <= NEARER * best[0]
+        nearer = nearer or (qp.game and solution.D - NEARER * best[1] >= 0.0)
+        if nearer:
+            best = (solution.gap, solution.D)
+        solution.progress(nearer)
         yield
         if solution.ended or solution.idle > PATIENCE:
             return

@@ -25,7 +25,6 @@ NOTHING_OF_KERNEL = 1e-7
 INWARD = 1e-11
 ROUNDING = 1e-13
 OFF = 1e-9  # relative error of the sum of alpha above which none feasible is near
-NEARER = 0.9  # a gap, or D, that falls to this part is progress
 
 
 class Solution:
@@ -46,7 +45,7 @@ class Solution:
         Gap at which a solver stops; the caller may lower it.
     max_iter, n_iter : int
     idle : int
-        Iterations since the gap (without a separator: ``|A'alpha|``) last fell by a tenth.
+        Iterations in a row without progress, by the method's own measure of it.
     stopped : bool
         Whether the caller has stopped the solver.
     """
@@ -63,7 +62,6 @@ class Solution:
         self.n_iter = 0
         self.idle = 0
         self.stopped = False
-        self.mark = (1.0, -np.inf)  # the gap and D at which idle was last 0
         self.tube = qp.hard and not qp.by_margins
         self.rounding = 0.0
         self.violation = 0.0 if self.tube or qp.by_margins else np.nan
@@ -167,15 +165,9 @@ class Solution:
             self.D = D
         return D
 
-    def count(self) -> None:
-        """Count an iteration, and whether it is an idle one."""
-        self.n_iter += 1
-        self.idle += 1
-        gap_before, D_before = self.mark
-        nearer = self.gap <= NEARER * gap_before
-        if nearer or (self.qp.game and self.D - NEARER * D_before >= 0.0):
-            self.idle = 0
-            self.mark = (self.gap, self.D)
+    def progress(self, made: bool) -> None:
+        """Note whether an iteration made progress; a method has its own patience without."""
+        self.idle = 0 if made else self.idle + 1
 
     @property
     def status(self) -> str:

@@ -55,7 +55,7 @@ def solve(
         solution.idle = 0
         try:
             for _ in method(solution, start):
-                solution.count()
+                solution.n_iter += 1
                 yield
         except np.linalg.LinAlgError:  # an indefinite matrix, possibly by rounding
             continue
