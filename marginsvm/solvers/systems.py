@@ -34,6 +34,11 @@ IN_CACHE = 2**18
 TINY = 2**20
 
 
+# What is added to a diagonal, relative to it: at first, for each row, and in times of the last.
+LIFT = 1e-15
+HIGHER = 100.0
+
+
 class Factor:
     """Factor of symmetric matrices, positive definite up to rounding, of shape (..., m, m).
 
@@ -43,13 +48,13 @@ class Factor:
 
     def __init__(self, M: Array) -> None:
         self.M = M
-        lift = 0.0
         if M.ndim > 2:
             self.inverse = np.linalg.inv(M)
             return
         self.factor, failed = dpotrf(M.T, lower=1, clean=0)
+        lift = 0.0
         while failed:
-            lift = max(100.0 * lift, 1e-15 * len(M))
+            lift = max(HIGHER * lift, LIFT * len(M))
             if not lift < 1.0:
                 raise np.linalg.LinAlgError("not positive definite")
             raised = M + np.diag(lift * M.diagonal())
@@ -65,8 +70,10 @@ class Factor:
         return x + self._solve(r - self.M @ x)
 
     def _solve(self, r: Array) -> Array:
-        if self.M.ndim > 2 or not r.size:
-            return self.inverse @ r if r.size else r
+        if not r.size:
+            return r
+        if self.M.ndim > 2:
+            return self.inverse @ r
         return dpotrs(self.factor, r, lower=1)[0]
 
 
@@ -138,7 +145,8 @@ def written_rows(qp: QuadraticProgram, ids: Array) -> Array:
     """Rows of A for given flat indices, as a dense array; of CSR without the mean."""
     X = qp.design.rows(qp.rows.example_of(ids))
     C = qp.rows.of_scores(ids)
-    X = X.toarray() if qp.examples.sparse else X
+    if qp.examples.sparse:
+        X = X.toarray()
     return np.asarray((C[:, :, None] * X[:, None, :]).reshape(len(C), -1))
 
 
@@ -176,14 +184,10 @@ class WrittenOut:
             units = np.diag(qp.signs * np.where(unit > 0.0, unit, 1.0))[qp.signs != 0]
             A = np.vstack([A, units])
             F = np.pad(F, ((0, len(units)), (0, 0)))
-        R = np.ones(A.shape[1])
-        g = np.zeros(A.shape[1])
-        return cls(
-            np.hstack([A, F]),
-            np.append(R, np.zeros(qp.n_free)),
-            np.append(g, qp.g),
-            1 if qp.cap is None else qp.k - 1,
-        )
+        R = np.append(np.ones(A.shape[1]), np.zeros(qp.n_free))
+        g = np.append(np.zeros(A.shape[1]), qp.g)
+        each = 1 if qp.cap is None else qp.k - 1
+        return cls(np.hstack([A, F]), R, g, each)
 
     def take(self, some: Array) -> WrittenOut:
         """Systems of some programs of a stack."""
@@ -254,13 +258,14 @@ class Features(WrittenOut):
         self.kept = np.flatnonzero(kept)
         m = np.count_nonzero(kept)
         self.of_w = number[:, :-1]
-        self.of_f = np.concatenate(
-            [number[: qp.n_intercepts, -1], [m] * bool(qp.level)]
-        ).astype(int)
-        self.R = np.ones(m + bool(qp.level))
-        self.g = np.zeros(m + bool(qp.level))
-        self.g[self.of_f] = qp.g
+        self.of_f = number[: qp.n_intercepts, -1]
+        if qp.level:
+            self.of_f = np.append(self.of_f, m)
+            m += 1
+        self.R = np.ones(m)
         self.R[self.of_f] = 0.0
+        self.g = np.zeros(m)
+        self.g[self.of_f] = qp.g
 
     def values(self, x: Array) -> Array:
         return self.qp.rows.flat(self.qp.matvec(*self.point(x, self.qp)))
@@ -281,10 +286,8 @@ class Features(WrittenOut):
 
     def moments(self, weights: RowWeights) -> Array:
         shaped = self.qp.rows.shaped
-        return self.of_shaped(
-            shaped(weights.own),
-            None if weights.pull is None else shaped(weights.linked),
-        )
+        linked = None if weights.pull is None else shaped(weights.linked)
+        return self.of_shaped(shaped(weights.own), linked)
 
     def of_shaped(self, own: Array, linked: Array | None) -> Array:
         """``E'WE`` for weights in the shape of alpha."""
@@ -338,9 +341,9 @@ class ByRows:
 
     def gathered(self, u: Array) -> Array:
         """Coefficients of the examples."""
-        return (
-            u if self.at is None else np.bincount(self.at, self.sign * u, len(self.K))
-        )
+        if self.at is None:
+            return u
+        return np.bincount(self.at, self.sign * u, len(self.K))
 
     def spread(self, v: Array) -> Array:
         """The adjoint of ``gathered``: values of the rows."""
@@ -423,12 +426,30 @@ FIRST = 200
 # Relative residual of conjugate gradients, and their largest number of iterations.
 RESIDUAL = 0.1
 PRODUCTS = 300
+# Relative to the entries: changes of D that are rounding, and what regularises f in case none of
+# its rows is free, by the features and by products.
+SAME = 1e-12
+OF_FEATURES = 1e-13
+OF_PRODUCTS = 1e-12
+NOTHING = 1e-300
+STIFF = 1e6  # a term, relative to s, that keeps sums at their caps
 
 
 class NewtonSystem:
     """The sequence of Newton systems ``(R + E'DE) (dw, df) = (r, 0)``.
 
     D is given as by ``Loss.derivative``: own and linked, in the shape of alpha.
+
+    Attributes
+    ----------
+    qp : QuadraticProgram
+    begun : bool
+        Whether a system was solved before.
+    features : Features or None
+    own : ndarray
+        The last D, and ``E'DE`` for it in H, as only rows with a changed D are updated; empty where
+        there is none, or where rows are linked.
+    H : ndarray
     """
 
     def __init__(self, qp: QuadraticProgram) -> None:
@@ -458,17 +479,20 @@ class NewtonSystem:
         x = features.joined(r, np.zeros(qp.n_free))
         H = np.zeros(())
         change = own
-        if linked is None and self.own.size:  # only rows with a changed D are updated
+        if linked is None and self.own.size:
             times = float(own.max() / self.own.max())
             moved = own - times * self.own
-            moved[np.abs(moved) <= 1e-12 * own] = 0.0
+            moved[np.abs(moved) <= SAME * own] = 0.0
             if np.count_nonzero(moved) < np.count_nonzero(own):
                 H = times * self.H
                 change = moved
         H = H + features.of_shaped(change, linked)
-        self.own, self.H = (own, H.copy()) if linked is None else (np.zeros(0), H)
-        # f is regularised at rounding level, in case none of its rows is free
-        np.einsum("ii->i", H)[...] += np.maximum(features.R, 1e-13 * H.max())
+        if linked is None:
+            self.own = own
+            self.H = H.copy()
+        else:
+            self.own = np.zeros(0)
+        np.einsum("ii->i", H)[...] += np.maximum(features.R, OF_FEATURES * H.max())
         return features.point(Factor(H)(x), qp)
 
     def _by_rows(
@@ -479,10 +503,10 @@ class NewtonSystem:
         F = qp.of_f(free)
         h = np.broadcast_to(s, qp.shape).ravel()[free]
         np.einsum("ii->i", M)[...] += h
-        if linked is not None:  # a stiff term keeps sums at their caps
+        if linked is not None:
             example = free // qp.k
             full = linked.ravel()[free] > 0.0
-            M += (example[:, None] == example) * (1e6 * h * full)
+            M += (example[:, None] == example) * (STIFF * h * full)
         values = qp.rows.values(qp.examples.scores(r)).ravel()[free]
         solved = Factor(M).columns(np.column_stack([values, F]))
         y = solved[:, 0]
@@ -517,7 +541,7 @@ class NewtonSystem:
             return np.append(w + qp.rmatvec(y), qp.balance(y))
 
         H = curvature_of_f(qp, own, linked)
-        of_f = Factor(H + (1e-12 * H.trace() + 1e-300) * np.eye(n_free))
+        of_f = Factor(H + (OF_PRODUCTS * H.trace() + NOTHING) * np.eye(n_free))
         V = qp.rows.squares(own, linked)
         squares = 1.0 + np.ravel(sum(qp.design.each_rows(_squares, V)))
 
@@ -534,7 +558,8 @@ class NewtonSystem:
 
 def _squares(X: Any, V: Array) -> Array:
     """``sum_i V_ij x_i^2`` for each feature, ignoring the mean of sparse examples."""
-    return ((X * X if isinstance(X, np.ndarray) else X.multiply(X)).T @ V).T
+    squares = X * X if isinstance(X, np.ndarray) else X.multiply(X)
+    return (squares.T @ V).T
 
 
 def conjugate_gradients(
