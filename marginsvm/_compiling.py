@@ -21,7 +21,9 @@ class NotCompiledWarning(RuntimeWarning):
     """Loops that numba would compile are run by Python, as it cannot be imported."""
 
 
-def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+def compiled(
+    otherwise: Callable[..., Any] | None = None, /, **options: Any
+) -> Callable[[Callable[..., Any]], Any]:
     """Decorator that compiles a loop on its first call; other threads run meanwhile.
 
     The machine code is cached on disk, beside the file or, if that is read-only, with the
@@ -29,6 +31,8 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
     Parameters
     ----------
+    otherwise : callable, default None
+        What does as well where numba is missing; by default the loop, run by Python.
     **options
         Those of ``numba.njit``.
     """
@@ -39,7 +43,7 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
     def compile_loop(function: Callable[..., Any]) -> Any:
         if njit is None:
-            return _interpreted(function)
+            return otherwise or _interpreted(function)
         try:
             return njit(cache=True, **options)(function)
         except RuntimeError:  # numba found no directory that it may write to

@@ -288,7 +288,7 @@ class _Chunks(Blocks):
         sparse: bool,
     ) -> None:
         ends = np.cumsum(sizes)
-        super().__init__(lambda whole: (), (int(ends[-1]), width), dtype, sparse)
+        super().__init__(lambda: (), (int(ends[-1]), width), dtype, sparse)
         self._client, self._chunks, self._sizes = client, chunks, sizes
         self._places = [
             slice(int(e - n), int(e)) for e, n in zip(ends, sizes, strict=True)

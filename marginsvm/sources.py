@@ -31,15 +31,14 @@ StrPath: TypeAlias = str | os.PathLike[str]
 Files: TypeAlias = StrPath | Iterable[StrPath]
 
 # Large enough to hide the cost of a block, small enough to stay in cache and for malloc to reuse.
-BLOCK_BYTES = 2**23
+BLOCK_BYTES = 2**22
 
 
 class ArrayBlocks:
     """Blocks of arrays in memory or in ``.npy`` and ``.npz`` files.
 
     Files are read block by block, not mapped: a file that shrinks is an error, and does not end
-    the process. A block is read when it is asked for (in ``fit_blocks``, by the thread that reads
-    ahead), and its memory is released afterwards.
+    the process. A block is read when it is asked for, and its memory is released afterwards.
 
     Parameters
     ----------
@@ -47,7 +46,7 @@ class ArrayBlocks:
     y : array-like of shape (n_examples,), or path of a ``.npy`` file
     sample_weight : array-like of shape (n_examples,), or path of a ``.npy`` file; default None
     block_rows : int, default None
-        Examples in a block; by default as many as fill 8 MiB.
+        Examples in a block; by default as many as fill 4 MiB.
 
     Attributes
     ----------
@@ -122,7 +121,7 @@ class ArrayBlocks:
         X, y, sample_weight : str
             The names under which they were saved.
         block_rows : int, default None
-            Examples in a block; by default as many as fill 8 MiB.
+            Examples in a block; by default as many as fill 4 MiB.
 
         Returns
         -------
@@ -270,7 +269,7 @@ class ParquetBlocks:
     columns : list of str, default None
         The features. By default all columns of the first file but the target and the weights.
     block_rows : int, default None
-        Examples in a block, at most; by default as many as fill 8 MiB.
+        Examples in a block, at most; by default as many as fill 4 MiB.
 
     Attributes
     ----------

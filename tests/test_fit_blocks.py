@@ -285,6 +285,17 @@ def test_passes_are_few(C, most, spread):
     assert source.passes <= most
 
 
+def test_passes_of_an_interior_point_iteration(rng):
+    X = rng.standard_normal((15_000, 20))
+    y = (X[:, 0] + rng.standard_normal(len(X)) > 0.0).astype(int)
+    passes = []
+    for max_iter in (3, 5):
+        source = Counted(cut(X, y, [5000, 10_000]))
+        MaxMarginClassifier(C=1.0, max_iter=max_iter).fit_blocks(source)
+        passes.append(source.passes)
+    assert passes[1] - passes[0] == 2 * 6
+
+
 @pytest.mark.parametrize("k", [2, 4])
 @pytest.mark.parametrize("cls", [MomentumMarginClassifier, OptimisticPerceptron])
 def test_a_round_is_one_pass(cls, k):

@@ -377,7 +377,7 @@ def play_exactly(
         refuse_what_cannot_fit(qp)
         tol = algorithm.tol_of(qp, stopping.tol)
         most = stopping.max_iter - done
-        now = Solution(replace(qp, examples=qp.examples.sampled), tol, most)
+        now = Solution(qp, tol, most)
         # How often the tolerance may still fall; the iteration from which on a proof is tried
         # again; and equal examples of two classes, which are sought once.
         left = TIGHTENED

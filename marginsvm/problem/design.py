@@ -158,14 +158,6 @@ class Design(FloatExamples):
         other.radius = radius
         return other
 
-    @property
-    def sampled(self) -> Self:
-        if self.X.in_memory:
-            return self
-        other = copied(self, "squared_norms", "spread")
-        other.X, other.near = self.X.sampled, self.near.sampled
-        return other
-
     def take(self, index: Array) -> Self:
         """The design of some of the examples."""
         other = copied(self)
@@ -249,14 +241,14 @@ class Design(FloatExamples):
     def scores(self, w: Array, *, precise: bool = True) -> Array:
         """Products of w, of shape (k, d), with all examples, of shape (n, k), in float64.
 
-        Without ``precise``, they are computed in the precision of the examples, and only some
-        bytes of blocks are compared.
+        Without ``precise``, they are computed in the precision of the examples.
         """
         if not precise and self.table is not None:
             return self.table.scores(w)
         (coef, shift), chain = self.for_products(w, precise), LONG * precise
-        near = self.near if precise else self.near.sampled
-        F = near.each(lambda X: np.subtract(X.times(coef, chain), shift, dtype=FLOAT64))
+        F = self.near.each(
+            lambda X: np.subtract(X.times(coef, chain), shift, dtype=FLOAT64)
+        )
         return F[0] if len(F) == 1 else np.concatenate(F)
 
     def combine(self, V: Array, *, precise: bool = True) -> Array:
@@ -264,7 +256,7 @@ class Design(FloatExamples):
 
         Without ``precise``, as in ``scores``.
         """
-        near, nonzero = self.near if precise else self.near.sampled, np.count_nonzero(V)
+        near, nonzero = self.near, np.count_nonzero(V)
         if nonzero == 0:
             return np.zeros((*V.shape[1:], self.d))
         if 20 * nonzero < V.size:
@@ -276,6 +268,17 @@ class Design(FloatExamples):
             W, chain = (V, CHAIN) if precise else (in_precision(V, near.dtype), 0)
             w = summed(near.each(lambda block, V: block.adjoint(V, chain), W))
         return self.completed(w.astype(FLOAT64, copy=False), V.sum(axis=0))
+
+    def scores_and_combination(self, w: Array, V: Array) -> tuple[Array, Array]:
+        """``scores`` of w and ``combine`` of V, by one pass."""
+        coef, shift = self.for_products(w, True)
+
+        def both(X: Any, V: Array) -> tuple[Array, Array]:
+            S = np.subtract(X.times(coef, LONG), shift, dtype=FLOAT64)
+            return S, X.adjoint(V, CHAIN)
+
+        S, W = zip(*self.near.each(both, V), strict=True)
+        return np.concatenate(S), self.completed(summed(W), V.sum(axis=0))
 
     def combine_extended(self, V: Array) -> tuple[Array, Array] | None:
         """``V' A`` for coefficients V in extended precision, and the error of each entry.

@@ -119,11 +119,6 @@ class FloatExamples(Examples):
         """Number of entries of a predictor, for one score."""
         return int(self.n if self.is_kernel else self.d)
 
-    @property
-    def sampled(self) -> Self:
-        """The same examples, for iterations, see :class:`marginsvm.problem.matrix.Matrix`."""
-        return self
-
     @abstractmethod
     def scores(self, w: Array, *, precise: bool = True) -> Array: ...
 

@@ -1,7 +1,7 @@
 """Examples as a matrix: dense, in an array of any library with the array API; CSR; or blocks.
 
 An array is never copied as a whole, and products with it are by blocks that stay in cache. Blocks
-of files are read again for every pass, the next while one is worked on.
+of files are read again for every pass, by two threads in turn.
 
 References
 ----------
@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from copy import copy
+from itertools import chain
+from threading import Lock
 from typing import Any, Self, TypeAlias, TypeVar
 
 import numpy as np
@@ -26,6 +27,7 @@ from marginsvm._typing import Array
 from marginsvm.problem.norms import LpNorm
 
 T = TypeVar("T")
+R = TypeVar("R")
 Join: TypeAlias = Callable[[list[T]], list[T]]
 
 FLOAT64, FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
@@ -101,11 +103,6 @@ class Matrix(ABC):
 
     def __len__(self) -> int:
         return self.shape[0]
-
-    @property
-    def sampled(self) -> Self:
-        """The same examples, for iterations: of blocks, not all bytes are compared each time."""
-        return self
 
     def __getitem__(self, index: Any) -> Self:
         """Some examples, by a slice (a view where that is possible) or by their indices."""
@@ -457,8 +454,7 @@ class Blocks(Matrix):
     Parameters
     ----------
     read : callable
-        ``read(whole)`` gives a new iterator over matrices, of which all bytes are compared with
-        those of the first pass, or only some.
+        ``read()`` gives a new iterator over matrices.
     shape, dtype, sparse
         Of all blocks together.
     changed : callable
@@ -469,7 +465,7 @@ class Blocks(Matrix):
     >>> import numpy as np
     >>> from marginsvm.problem.matrix import Blocks
     >>> X = np.arange(6.0).reshape(3, 2)
-    >>> read = lambda whole: iter([X[:2], X[2:]])
+    >>> read = lambda: iter([X[:2], X[2:]])
     >>> blocks = Blocks(read, X.shape, X.dtype, sparse=False)
     >>> blocks.each(lambda block: float(block.array.sum()))
     [6.0, 9.0]
@@ -479,11 +475,10 @@ class Blocks(Matrix):
     """
 
     in_memory = False
-    _whole = True
 
     def __init__(
         self,
-        read: Callable[[bool], Iterable[Any]],
+        read: Callable[[], Iterable[Any]],
         shape: tuple[int, int],
         dtype: Any,
         sparse: bool,
@@ -493,35 +488,28 @@ class Blocks(Matrix):
         self.shape, self.dtype, self.sparse = shape, np.dtype(dtype), sparse
         self._held: tuple[Array, Any] = (np.empty(0, int), None)
 
-    @property
-    def sampled(self) -> Self:
-        return self._sampled if self._whole else self
-
-    @cached_property
-    def _sampled(self) -> Self:
-        other = copy(self)
-        other._whole = False
-        return other
-
     def blocks(self) -> Iterator[tuple[slice, Any]]:
         """Places and examples of all blocks, by a pass."""
+        return ((place, self._changed(place, X)) for place, X in self._unchanged())
+
+    def _unchanged(self) -> Iterator[tuple[slice, Any]]:
         start = 0
-        for array in ahead(self._read(self._whole)):
+        for array in self._read():
             X = as_matrix(array)
             place = slice(start, start + len(X))
             if len(X):
-                yield place, self._changed(place, X)
+                yield place, X
             start = place.stop
 
     def each(
         self, work: Callable[..., T], *local: Any, join: Join[T] = list
     ) -> list[T]:
-        found: list[T] = []
-        for place, X in self.blocks():
-            found += join(
-                X.each(work, *(a if a is None else a[place] for a in local), join=join)
-            )
-        return found
+        def part(block: tuple[slice, Any]) -> list[T]:
+            place, X = block
+            parts = (a if a is None else a[place] for a in local)
+            return join(self._changed(place, X).each(work, *parts, join=join))
+
+        return list(chain.from_iterable(in_turn(part, self._unchanged())))
 
     def __getitem__(self, index: Any) -> Any:
         wanted, place = np.unique(np.asarray(index), return_inverse=True)
@@ -553,9 +541,7 @@ class Blocks(Matrix):
     def _with(self, change: Callable[[slice, Any], Any], width: int) -> Any:
         before, shape = self._changed, (len(self), width)
         changed = lambda place, X: change(place, before(place, X))  # noqa: E731
-        other = Blocks(self._read, shape, self.dtype, self.sparse, changed)
-        other._whole = self._whole
-        return other
+        return Blocks(self._read, shape, self.dtype, self.sparse, changed)
 
     def about(self, mean: Array) -> Any:
         return self._with(lambda place, X: X.about(mean), self.shape[1])
@@ -594,14 +580,31 @@ def stacked(parts: Sequence[Any]) -> Any:
     return Dense(np.concatenate(arrays))
 
 
-def ahead(blocks: Iterable[T]) -> Iterator[T]:
-    """Iterate, and read the next block while one is processed."""
-    end, iterator = object(), iter(blocks)
-    with ThreadPoolExecutor(1) as reader:
-        coming = reader.submit(next, iterator, end)
-        while (block := coming.result()) is not end:
-            coming = reader.submit(next, iterator, end)
-            yield block  # type: ignore[misc]
+def in_turn(work: Callable[[T], R], blocks: Iterator[T]) -> list[R]:
+    """Results of ``work`` in the order of the blocks, which two threads take in turn.
+
+    One reads while the other works, and what a thread has read stays in its processor's cache.
+    """
+    turn, numbered, found = Lock(), enumerate(blocks), dict[int, R]()
+
+    def another() -> bool:
+        with turn:
+            number, block = next(numbered, (-1, None))
+        if number >= 0:
+            found[number] = work(block)  # type: ignore[arg-type]
+        return number >= 0
+
+    def walk(_: int) -> None:
+        nonlocal numbered
+        try:
+            while another():
+                pass
+        except BaseException:
+            numbered = enumerate(())  # for the other thread to end
+            raise
+
+    ordered_map(walk, range(2))
+    return [found[number] for number in sorted(found)]
 
 
 def canonical(X: Any) -> Any:

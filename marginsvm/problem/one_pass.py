@@ -19,13 +19,13 @@ from marginsvm.problem.rows import Rows
 # Entries in memory (32 MiB) for which a compiled pass is worth the import of numba; and the largest
 # size of the group products that such a pass, or one over files, keeps for each block (1 MiB).
 LARGE, LARGEST_SUMS = 2**22, 2**17
-WORTH_COMPILING = 2**19  # entries of a block
+WORTH_COMPILING = 2**17  # entries of a block
 Sums = tuple[Array, ...]
 
 
 def to_read_once(design: Design, rows: Rows) -> Matrix | None:
     """The examples, if their blocks are read once for scores and products."""
-    near = design.near.sampled
+    near = design.near
     if rows.n_offsets**2 * design.d > LARGEST_SUMS:
         return None
     if isinstance(near, Dense) and near.size >= LARGE and is_compiled(near, rows):

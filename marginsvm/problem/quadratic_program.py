@@ -38,6 +38,8 @@ with a kernel (k, n); k is 1 but for several classes or outputs. Rows are :mod:`
 ``second_moments(v)``  ``sum_i v_i (x_i, 1)(x_i, 1)'``, of shape (d + 1, d + 1)
 =====================  =========================================================================
 
+These, and ``scores_and_combination(w, V)``, both by one pass.
+
 References
 ----------
 R.-E. Fan, K.-W. Chang, C.-J. Hsieh, X.-R. Wang, C.-J. Lin. LIBLINEAR: a library for large linear

@@ -139,8 +139,9 @@ def residuals(
     alpha = at.inside[..., :n]
     z = at.duals[..., :n]
     xi = at.duals[..., n:]
-    rows = side.values(at.x) + bounds.ridge * alpha + bounds.spread(xi)
-    return rows - bounds.target - z, side.fall(at.x, alpha)
+    values, fall = side.values_and_fall(at.x, alpha)
+    rows = values + bounds.ridge * alpha + bounds.spread(xi)
+    return rows - bounds.target - z, fall
 
 
 INSIDE = 0.995  # fraction of the step to the boundary

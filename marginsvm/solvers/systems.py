@@ -209,6 +209,10 @@ class WrittenOut:
         """``R x + g - E'u``, which is 0 at the solution."""
         return self.R * x + self.g - self.adjoint(u)
 
+    def values_and_fall(self, x: Array, u: Array) -> tuple[Array, Array]:
+        """Both."""
+        return self.values(x), self.fall(x, u)
+
     def square(self, x: Array) -> Array:
         """``|w|^2``."""
         return np.asarray(np.vecdot(self.R * x, x)[..., None])
@@ -273,6 +277,13 @@ class Features(WrittenOut):
     def adjoint(self, u: Array) -> Array:
         alpha = self.qp.rows.shaped(u)
         return self.joined(self.qp.rmatvec(alpha), self.qp.balance(alpha))
+
+    def values_and_fall(self, x: Array, u: Array) -> tuple[Array, Array]:
+        """Both, by one pass over X."""
+        qp, (w, f), alpha = self.qp, self.point(x, self.qp), self.qp.rows.shaped(u)
+        S, found = qp.design.scores_and_combination(w, qp.rows.coefficients(alpha))
+        fall = self.R * x + self.g - self.joined(found, qp.balance(alpha))
+        return qp.rows.flat(qp.values(S, f)), fall
 
     def joined(self, w: Array, f: Array) -> Array:
         """The x of w and f."""
@@ -365,6 +376,9 @@ class ByRows:
     def fall(self, x: Array, u: Array) -> Array:
         sums = (self.transposed @ u[..., None])[..., 0]
         return np.concatenate([x[..., : self.n] - u, self.g - sums], axis=-1)
+
+    def values_and_fall(self, x: Array, u: Array) -> tuple[Array, Array]:
+        return self.values(x), self.fall(x, u)
 
     def square(self, x: Array) -> Array:
         c = x[..., : self.n]

@@ -32,6 +32,9 @@ class PlainExamples:
     def combine(self, V):
         return V.T.dot(self.X)
 
+    def scores_and_combination(self, w, V):
+        return self.scores(w), self.combine(V)
+
     def inner(self, w, u):
         return (w * u).sum()
 
