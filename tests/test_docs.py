@@ -160,7 +160,7 @@ def test_docstrings_have_what_a_reader_needs():
     wrong = {
         name: found for name in sorted(PUBLIC) if (found := list(wrong_with(name)))
     }
-    assert not wrong, f"mend these docstrings (docs/extending.rst, step 3): {wrong}"
+    assert not wrong, f"mend these docstrings (docs/contributing.md): {wrong}"
 
 
 def missing_of(function):
