@@ -34,7 +34,7 @@ scale multi-class linear SVMs. KDD, 2008.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import cast
 
 import numpy as np
@@ -56,6 +56,8 @@ loop = compiled(**OPTIONS)
 LANES = 64
 AT_ONCE = 256  # rows of a working set whose entries are computed together
 SHUT = 1e100  # offset that excludes a variable at its bound from the selection
+NOTHING = 1e-300  # instead of 0, as a divisor
+FLAT = 1e-12  # least curvature of a step, relative to the largest square of a row
 
 
 @part
@@ -172,17 +174,20 @@ def ascend_pairs(K, split, balanced, floor, ceiling, ridge, tol, most, v, slope)
         Steps taken.
     """
     m = len(v)
-    least = 1e-300
+    # Of each row: its curvature, and offsets that are SHUT where v is at its ceiling, or floor.
     square = np.empty(m)
     not_up = np.empty(m)
     not_down = np.empty(m)
-    nothing = np.zeros_like(K[0])
+    # Of each lane: the largest slope below the ceiling, on either side of split; and of the pairs
+    # with one row, the largest gain and violation.
     tops = np.full((2, LANES), -SHUT)
     gains = np.empty(LANES)
     gaps = np.empty(LANES)
+    nothing = np.zeros_like(K[0])
+    least = NOTHING
     for r in range(m):
         square[r] = K[r, r] + ridge[r]
-        least = max(least, 1e-12 * square[r])
+        least = max(least, FLAT * square[r])
         _step(r, 0.0, floor, ceiling, ridge, v, slope, not_up, not_down)
     _scores_moved(
         0.0, nothing[:split], nothing[:split], slope[:split], not_up[:split], tops[0]
@@ -191,6 +196,7 @@ def ascend_pairs(K, split, balanced, floor, ceiling, ridge, tol, most, v, slope)
         0.0, nothing[split:], nothing[split:], slope[split:], not_up[split:], tops[1]
     )
     for step in range(most):
+        # The step moves v_i up and v_j down, by the pair of the largest gain.
         i = 0
         j = 0
         best = 0.0
@@ -232,9 +238,8 @@ def ascend_pairs(K, split, balanced, floor, ceiling, ridge, tol, most, v, slope)
                     )
             if not worst > tol:
                 return step
-            t = (slope[i] - slope[j]) / max(
-                square[i] + square[j] - 2.0 * K[i, j], least
-            )
+            curvature = square[i] + square[j] - 2.0 * K[i, j]
+            t = (slope[i] - slope[j]) / max(curvature, least)
             t = min(t, ceiling[i] - v[i], v[j] - floor[j])
             _step(j, -t, floor, ceiling, ridge, v, slope, not_up, not_down)
             other = K[j]
@@ -260,14 +265,14 @@ def ascend_pairs(K, split, balanced, floor, ceiling, ridge, tol, most, v, slope)
 def _best_of_example(i, q, own, cap, ridge, mean, alpha, F, b, excess, c, new, order):
     """The best variables of an example; the resulting change of its margins, and their sum."""
     mass = alpha.sum()
-    off = 0.0
-    diagonal = max(q + ridge, 1e-300)
+    diagonal = max(q + ridge, NOTHING)
     for j in range(len(alpha)):
         c[j] = F[j, i] + b[j] - mean * excess[j]
     score = c[own]
     for j in range(len(alpha)):
         c[j] = 1.0 - (score - c[j]) + q * (mass + alpha[j])
     found = projected(c, own, q, diagonal, cap, new, order)
+    off = 0.0
     for j in range(len(alpha)):
         if j != own:
             off = max(off, abs(q * (found - mass) + diagonal * (new[j] - alpha[j])))
@@ -287,6 +292,10 @@ def _take(row, own, mass, new, alpha, F, price, b, excess):
             scores = F[j]
             for r in range(len(row)):
                 scores[r] += t * row[r]
+
+
+ACTIVE = 0.3  # examples above this part of the largest violation stay active
+HALF_A_MARGIN = 0.5  # the most that an update of multipliers moves an intercept by
 
 
 @loop
@@ -325,23 +334,23 @@ def ascend_examples(K, mean, codes, cap, ridge, price, tol, most, alpha, F, b, e
         Steps taken.
     """
     m, k = alpha.shape
+    # Of one example: gradients, best variables, and classes in order.
     c = np.empty(k)
     new = np.empty(k)
     order = np.empty(k, np.int64)
+    # The active examples are the first n of some. Of the last pass over them, and over all: the
+    # largest violation.
     some = np.arange(m)
-    steps = 0
     n = m
-    skip = tol
-    off_of_all = 0.0
+    worst_of_all = 0.0
+    skip = tol  # violation above which an example takes a step
+    steps = 0
     grand = mean.mean()
-    next_time = 0.3  # examples above this fraction of the largest violation stay active
     b += price * excess
     while steps < most:
-        worst, kept, steps = (
-            0.0,
-            0,
-            steps + 1,
-        )  # so that passes without a change end, too
+        worst = 0.0
+        kept = 0
+        steps += 1  # so that passes without a change end, too
         for a in range(n):
             i = some[a]
             from_mean = price + grand - mean[i]
@@ -353,30 +362,33 @@ def ascend_examples(K, mean, codes, cap, ridge, price, tol, most, alpha, F, b, e
             if off > skip:
                 steps += 1
                 _take(K[i], codes[i], mass, new, alpha[i], F, from_mean, b, excess)
-            if off > next_time * skip:
+            if off > ACTIVE * skip:
                 some[a] = some[kept]
                 some[kept] = i
                 kept += 1
         unbalanced = price * np.abs(excess).max()
         if n == m:
-            off_of_all = worst
+            worst_of_all = worst
             if max(worst, unbalanced) <= tol:
                 break
-            if worst <= unbalanced:  # update the multipliers, by at most half a margin
-                b += price * min(1.0, 0.5 / unbalanced) * excess
-        n = m if worst <= max(next_time * off_of_all, unbalanced, tol) else kept
-        skip = next_time * max(worst, tol)
+            if worst <= unbalanced:  # update the multipliers
+                b += price * min(1.0, HALF_A_MARGIN / unbalanced) * excess
+        n = m if worst <= max(ACTIVE * worst_of_all, unbalanced, tol) else kept
+        skip = ACTIVE * max(worst, tol)
     b -= price * excess
     return steps
+
+
+IN_CACHE = 4096  # entries of a column
 
 
 @loop
 def add_columns(columns, slot, examples, v, out):
     """Add ``v_a columns[slot[examples_a]]`` to out, in parts that stay in cache."""
-    for begin in range(0, len(out), 4096):
-        part = out[begin : begin + 4096]
+    for begin in range(0, len(out), IN_CACHE):
+        part = out[begin : begin + IN_CACHE]
         for a in range(len(examples)):
-            column = columns[slot[examples[a]], begin : begin + 4096]
+            column = columns[slot[examples[a]], begin : begin + IN_CACHE]
             for r in range(len(part)):
                 part[r] += v[a] * column[r]
 
@@ -392,8 +404,25 @@ def gather(columns, slot, examples, rows, factor, shift, K):
 
 
 def _most_steps(m: int) -> int:
-    """Limit of steps on a working set before the scores of all examples are updated."""
+    """Limit of steps on a working set before the scores of all examples are updated.
+
+    Fifty for each of m rows, and as many as take two million additions.
+    """
     return max(50 * m, 2**21 // max(m, 1))
+
+
+GOLDEN = 0.6180339887498949  # its multiples modulo 1 are evenly spread
+ROUNDED = 1e-14  # an alpha this near to a bound, in times of the largest and the rows, is at it
+
+
+# Size of the first working set: in all, for each of several classes, and at most for these.
+FIRST = 400
+FIRST_OF_CLASS = 80
+FIRST_OF_CLASSES = 4500
+# Iterations without progress, while precise steps find few violated rows, before scores are
+# refined.
+PATIENCE = 3
+PATIENCE_OF_CLASSES = 12
 
 
 class RowPairs:
@@ -403,7 +432,7 @@ class RowPairs:
     rho alone. With both, the two rows of a pair have the same sign.
     """
 
-    patience = 3
+    patience = PATIENCE
 
     def __init__(self, qp: QuadraticProgram) -> None:
         self.qp = qp
@@ -423,7 +452,7 @@ class RowPairs:
         """Zeros or, if the sum of alpha is given, alpha on few, evenly spread rows."""
         alpha = np.zeros(len(self.y))
         qp = self.qp
-        spread = np.argsort(0.6180339887498949 * self.of % 1.0, kind="stable")
+        spread = np.argsort(GOLDEN * self.of % 1.0, kind="stable")
         sides = np.unique(self.side) if qp.level else ()
         for side in sides:
             rows = spread[self.side[spread] == side]
@@ -433,7 +462,7 @@ class RowPairs:
         return alpha
 
     def first(self) -> Array:
-        return _spread_evenly(self.qp.rows.labels, 400)
+        return _spread_evenly(self.qp.rows.labels, FIRST)
 
     def scale(self, alpha: Array, S: Array) -> float:
         """Half the range of slopes where alpha is 0; without targets, the mean score."""
@@ -442,7 +471,7 @@ class RowPairs:
         if high - low > 0.0:
             return 0.5 * (high - low)
         V = self.qp.rows.coefficients(alpha)
-        return float(V[:, 0] @ S[:, 0]) / max(float(alpha.sum()), 1e-300)
+        return float(V[:, 0] @ S[:, 0]) / max(float(alpha.sum()), NOTHING)
 
     def ascend(
         self, K: Array, work: Array, alpha: Array, S: Array, tol: float
@@ -453,8 +482,9 @@ class RowPairs:
         if (turn < 0).any():
             K = K * np.multiply.outer(turn, turn).astype(K.dtype)
         most = _most_steps(len(work))
+        split = len(work) - np.count_nonzero(self.side[work])
         steps = ascend_pairs(
-            K, len(work) - np.count_nonzero(self.side[work]), self.qp.n_free > 0,
+            K, split, self.qp.n_free > 0,
             self.floor[work], self.ceiling[work], self.ridge[work], tol, most, v,
             self._slope(alpha, S)[work],
         )  # fmt: skip
@@ -467,30 +497,36 @@ class RowPairs:
         """The best f, and the KKT violation of each row."""
         slope = self._slope(alpha, S)
         v = self.y * alpha
-        # an alpha within rounding of a bound counts as at the bound
-        rounding = np.minimum(1e-14 * len(v) * float(np.abs(v).max()), 0.5 * self.upper)
+        of_largest = ROUNDED * len(v) * float(np.abs(v).max())
+        rounding = np.minimum(of_largest, 0.5 * self.upper)
         up = v < self.ceiling - rounding
         down = v > self.floor + rounding
         if self.qp.n_free:
             slope = slope.copy()
             for side in (False, True):
                 some = work[self.side[work] == side]
-                ends = [
-                    slope[some][up[some]].max(initial=-np.inf),
-                    slope[some][down[some]].min(initial=np.inf),
-                ]
-                ends = [end for end in ends if np.isfinite(end)]
-                slope[self.side == side] -= np.mean(ends) if ends else 0.0
-        wrong = np.maximum(
-            np.where(up, slope, -np.inf), np.where(down, -slope, -np.inf)
-        )
+                highest = slope[some][up[some]].max(initial=-np.inf)
+                lowest = slope[some][down[some]].min(initial=np.inf)
+                ends = [end for end in (highest, lowest) if np.isfinite(end)]
+                if ends:
+                    slope[self.side == side] -= np.mean(ends)
+        too_low = np.where(up, slope, -np.inf)
+        too_high = np.where(down, -slope, -np.inf)
+        wrong = np.maximum(too_low, too_high)
         return self.qp.best_f(S, np.zeros(self.qp.n_free)), wrong
+
+
+# The price of an excess: this part of the squares' spread, so that steps stay long; and an excess
+# of 6 % of the sum of caps moves an intercept by the width of the margin.
+OF_SPREAD = 0.05
+LEAST_SPREAD = 1e-7  # relative to the squares: the rounding of float32
+EXCESS = 0.06
 
 
 class RowsOfExamples:
     """Several classes: the working set consists of examples."""
 
-    patience = 12
+    patience = PATIENCE_OF_CLASSES
 
     def __init__(self, qp: QuadraticProgram) -> None:
         n = qp.examples.n
@@ -506,7 +542,8 @@ class RowsOfExamples:
         return np.zeros(self.qp.shape)
 
     def first(self) -> Array:
-        return _spread_evenly(self.codes, min(max(400, 80 * self.qp.k), 4500))
+        size = min(max(FIRST, FIRST_OF_CLASS * self.qp.k), FIRST_OF_CLASSES)
+        return _spread_evenly(self.codes, size)
 
     def scale(self, alpha: Array, S: Array) -> float:
         return 1.0
@@ -518,82 +555,190 @@ class RowsOfExamples:
         mean = np.zeros(len(work))
         price = 0.0
         some = alpha[work]
+        most = _most_steps(len(work))
         if self.qp.intercept:
             mean = K.mean(axis=0, dtype=np.float64)
             squares = float(np.diagonal(K).mean())
-            spread = max(squares - float(mean.mean()), 1e-7 * squares)
+            spread = max(squares - float(mean.mean()), LEAST_SPREAD * squares)
             spread += 0.5 * float(self.ridge[work].mean())
-            # an excess of 6 % of the sum of caps moves an intercept by the width of the margin
-            price = 0.05 * spread + 1.0 / (0.06 * float(self.cap[work].sum()))
+            of_caps = EXCESS * float(self.cap[work].sum())
+            price = OF_SPREAD * spread + 1.0 / of_caps
         steps = ascend_examples(
             K, mean, self.codes[work], self.cap[work], self.ridge[work], price, tol,
-            _most_steps(len(work)), some, np.ascontiguousarray(S[work].T), self.b,
+            most, some, np.ascontiguousarray(S[work].T), self.b,
             self.qp.rows.coefficients(alpha).sum(axis=0),
         )  # fmt: skip
-        return some, steps < _most_steps(len(work))
+        return some, steps < most
 
     def conditions(self, alpha: Array, S: Array, work: Array) -> tuple[Array, Array]:
         """f, and the KKT violation of each example."""
         f = self.b[:-1] - self.b[-1] if self.qp.intercept else np.zeros(0)
-        short = (
-            1.0 - self.qp.rows.values(S + self.qp.offsets(f)) - self.qp.ridge * alpha
-        )
+        values = self.qp.rows.values(S + self.qp.offsets(f))
+        short = 1.0 - values - self.qp.ridge * alpha
         self.qp.rows.fill(short, -np.inf)
         wrong = np.where(alpha.sum(axis=1) < self.cap, short.max(axis=1), 0.0)
         wrong = np.maximum(wrong, np.where(alpha > 0.0, -short, 0.0).max(axis=1))
         return f, wrong
 
 
-def smo(solution: Solution, start: Array | None) -> Iterator[None]:
-    """Solve a kernel program; see :mod:`marginsvm.solvers.solution`."""
-    qp = solution.qp
-    unit = qp.game and qp.several  # solved with target 1, alpha of any sum
-    kind = RowsOfExamples(qp) if qp.several else RowPairs(qp)
-    examples = cast("Gram", qp.examples)
-    of = kind.of
+# Kernel values that are float32, by their radius.
+SMALLEST = 1e-12
+LARGEST = 1e12
+# Parts of the kernel's cache: for columns, and for the block of a working set.
+FOR_COLUMNS = 0.5
+FOR_BLOCK = 0.25
+LEAST_COLUMNS = 32
 
-    single = 1e-12 < examples.radius < 1e12  # the range of float32
-    compute = examples.single_values if single else examples.values
-    dtype = FLOAT32 if single else FLOAT64
-    given = None if examples.K is None else np.asarray(examples.K)
-    cache = ColumnCache(
-        compute, examples.n, dtype, 0.5 * examples.cache_size, 32, whole=given
-    )
-    units = 1.0 / examples.radius**2, (examples.constant / examples.radius) ** 2
-    room = max(400, int(np.sqrt(0.25 * examples.cache_size * 2**20 / 4)))
-    alpha = kind.begin() if start is None else start.copy()
-    F = np.zeros((qp.k, examples.n))
-    _add(cache, units, qp.rows.coefficients(alpha), F)
-    if unit and start is not None:  # scaled to margin 1
-        alpha, F = (x / np.vdot(qp.rows.coefficients(alpha), F.T) for x in (alpha, F))
-    work = (
-        kind.first()
-        if start is None
-        else np.flatnonzero(alpha.reshape(len(of), -1).any(axis=1))
-    )
-    scale = kind.scale(alpha, F.T)
-    precision = 0.1
-    K = np.empty((0, 0), np.float32)
-    kept = work[:0]
-    least = np.inf
-    refined = np.inf
-    idle = 0
-    mark = 1.0
+# Steps on a working set end at a violation of this part of the scale: first, and at least. Where
+# few rows join (a part of the working set) it is lowered: by TENTH at most, and less where the gap
+# is near the tolerance.
+PRECISION = 0.1
+MOST_PRECISE = 1e-9
+FINE = 1e-3  # precision from which on an iteration without progress is an idle one
+FEW = 0.1
+TENTH = 0.1
+NEAR = 0.3
+# Progress is a gap that has fallen to this part; where half of it is left after so many iterations,
+# or after a refinement, the method has stalled.
+NEARER = 0.9
+HALF = 0.5
+SLOW = 20
+# Rows join if their violation is above this part of the precision, and leave if it is so far below
+# 0, in times of the scale. Only if more than half of them may leave, or if there is no room.
+JOIN = 0.5
+LEAVE = 0.3
+MOST_FAR = 0.5
+# Rows that join in an iteration: at least, and relative to the working set; half of the room at
+# most.
+JOINING = 200
+GROWTH = 0.4
 
-    def valued() -> Array:
-        """Record the dual value of alpha and the primal value of its w; returns the violations."""
-        f, wrong = kind.conditions(alpha, F.T, work)
-        q = qp.feasible(alpha)
-        S = F.T
-        mass = float(alpha.sum()) + 1e-300
-        if unit:  # game units: divide by the sum of alpha
+
+class Columns:
+    """Kernel columns by examples, in float32 where its range is enough.
+
+    Attributes
+    ----------
+    units : tuple of float
+        Factor and constant that turn kernel values into inner products of examples in radii.
+    """
+
+    def __init__(self, examples: Gram) -> None:
+        single = SMALLEST < examples.radius < LARGEST
+        self.compute = examples.single_values if single else examples.values
+        dtype = FLOAT32 if single else FLOAT64
+        given = None if examples.K is None else np.asarray(examples.K)
+        size = FOR_COLUMNS * examples.cache_size
+        self.cache = ColumnCache(
+            self.compute, examples.n, dtype, size, LEAST_COLUMNS, whole=given
+        )
+        constant = (examples.constant / examples.radius) ** 2
+        self.units = (1.0 / examples.radius**2, constant)
+
+    def add(self, V: Array, F: Array) -> None:
+        """Add the scores of coefficients V to F."""
+        cache = self.cache
+        factor, constant = self.units
+        for v, out in zip(V.T, F, strict=True):
+            some = np.flatnonzero(v)
+            for i in range(0, len(some), cache.capacity):
+                part = some[i : i + cache.capacity]
+                cache.fetch(part)
+                add_columns(cache.columns, cache.slot, part, factor * v[part], out)
+            out += constant * v.sum()
+
+    def block(self, K: Array, kept: Array, examples: Array, used: float) -> Array:
+        """Kernel matrix of a working set; rows ``kept`` are copied from the previous K.
+
+        Whole columns are needed where alpha changes. Unless so many do (``used`` is their share so
+        far) that it saves time to compute all of them at once, only the entries of new rows are
+        computed.
+        """
+        cache = self.cache
+        factor, constant = self.units
+        m = len(examples)
+        first = len(kept)
+        new = np.empty((m, m), K.dtype)
+        new[:first, :first] = K if first == len(K) else K[kept[:, None], kept]
+        rows = np.arange(first, m)
+        if m > (1.0 - used) * len(cache.slot) and m - first <= cache.capacity:
+            cache.fetch(np.unique(examples[rows]))
+        cached = cache.slot[examples] >= 0
+        some = rows[cached[first:]]
+        gather(cache.columns, cache.slot, examples, some, factor, constant, new)
+        missing = rows[~cached[first:]]
+        for some in np.array_split(missing, max(-(-len(missing) // AT_ONCE), 1)):
+            if not len(some):
+                break
+            new[some] = factor * self.compute(examples[some], examples) + constant
+            new[:, some] = new[some].T
+        return new
+
+
+class Scored:
+    """Alpha with its scores, which it offers to the solution.
+
+    Attributes
+    ----------
+    alpha : ndarray
+        Of variables of the kind: of a game of several classes with target 1, and of any sum.
+    F : ndarray of shape (k, n)
+        Scores of all examples without intercepts, up to the rounding of the kernel's columns.
+    """
+
+    def __init__(
+        self, solution: Solution, kind: RowPairs | RowsOfExamples, columns: Columns
+    ) -> None:
+        self.solution = solution
+        self.qp = solution.qp
+        self.kind = kind
+        self.columns = columns
+        self.any_sum = self.qp.game and self.qp.several
+
+    def begin(self, start: Array | None) -> None:
+        """Set alpha, and compute its scores."""
+        coefficients = self.qp.rows.coefficients
+        self.alpha = self.kind.begin() if start is None else start.copy()
+        self.F = np.zeros((self.qp.k, self.qp.examples.n))
+        self.columns.add(coefficients(self.alpha), self.F)
+        if self.any_sum and start is not None:  # scaled to margin 1
+            square = np.vdot(coefficients(self.alpha), self.F.T)
+            self.alpha = self.alpha / square
+            self.F = self.F / square
+
+    def move(self, work: Array, some: Array) -> bool:
+        """Replace alpha of a working set, and update the scores; False: it is not finite."""
+        before = self.alpha
+        alpha = before.copy()
+        alpha[work] = some
+        if not np.isfinite(alpha).all():  # the dual is unbounded
+            return False
+        if self.qp.several:  # multiplier steps leave F'alpha near 0 only
+            size = float(alpha.sum()) if self.any_sum else 1.0
+            alpha = self.qp.feasible(alpha) * size
+        self.alpha = alpha
+        self.columns.add(self.qp.rows.coefficients(alpha - before), self.F)
+        return True
+
+    def offer(self, work: Array) -> Array:
+        """Offer alpha and its w; returns the violations of all rows."""
+        qp = self.qp
+        S = self.F.T
+        f, wrong = self.kind.conditions(self.alpha, S, work)
+        q = qp.feasible(self.alpha)
+        if self.any_sum:  # game units: divide by the sum of alpha
+            mass = float(self.alpha.sum()) + NOTHING
             f = qp.best_f(S / mass, np.append(f / mass, 0.0))
             S = S / mass
         V = qp.rows.coefficients(q)
         squared = float(np.vdot(V, S))
-        P = 0.5 * squared + (qp.total * f[-1] if qp.level else 0.0)
-        P += 0.0 if qp.hard else qp.cost(qp.target - qp.values(S, f))
+        P = 0.5 * squared
+        if qp.level:
+            P += qp.total * f[-1]
+        if not qp.hard:
+            P += qp.cost(qp.target - qp.values(S, f))
         D = float((qp.target * q - 0.5 * qp.ridge * q**2).sum()) - 0.5 * squared
+        solution = self.solution
         if P < solution.P:
             solution.w = V.T
             solution.f = f
@@ -603,79 +748,92 @@ def smo(solution: Solution, start: Array | None) -> Iterator[None]:
             solution.D = D
         return wrong
 
-    def refine() -> Array:
-        """Recompute the scores in float64, then as ``valued``."""
-        F[...] = examples.scores(qp.rmatvec(alpha)).T
-        solution.P = np.inf
-        solution.D = -np.inf
-        return valued()
+    def refine(self, work: Array) -> Array:
+        """Recompute the scores in float64, and offer the point anew."""
+        self.F[...] = self.qp.examples.scores(self.qp.rmatvec(self.alpha)).T
+        self.solution.P = np.inf
+        self.solution.D = -np.inf
+        return self.offer(work)
 
+
+def smo(solution: Solution, start: Array | None) -> Iterator[None]:
+    """Solve a kernel program; see :mod:`marginsvm.solvers.solution`."""
+    qp = solution.qp
+    examples = cast("Gram", qp.examples)
+    kind = RowsOfExamples(qp) if qp.several else RowPairs(qp)
+    columns = Columns(examples)
+    point = Scored(solution, kind, columns)
+    point.begin(start)
+    # Rows of the largest block of float32 that has a part of the cache (MiB).
+    room = max(FIRST, int(np.sqrt(FOR_BLOCK * examples.cache_size * 2**20 / 4)))
+    # The state: the working set, shape (m,), its kernel matrix, and which of its rows have entries
+    # there; the precision of its steps; the best gap of steps that found few violated rows; the gap
+    # after the last refinement of scores; and the gap some iterations ago.
+    work = kind.first()
+    if start is not None:
+        work = np.flatnonzero(point.alpha.reshape(len(kind.of), -1).any(axis=1))
+    K = np.empty((0, 0), np.float32)
+    kept = work[:0]
+    scale = kind.scale(point.alpha, point.F.T)
+    precision = PRECISION
+    least = np.inf
+    refined = np.inf
+    mark = 1.0
     while True:
-        # solve on the working set
+        # Solve on the working set, and offer the point.
         if kind.side.any():  # contiguous by sign
             work = work[np.argsort(kind.side[work], kind="stable")]
             kept = kept[:0]
-        used = float(alpha[work].reshape(len(work), -1).any(axis=1).mean())
-        K = _block(K, kept, cache, compute, units, of[work], used)
-        before = alpha
-        some, solved = kind.ascend(K, work, alpha, F.T, precision * scale)
-        alpha = alpha.copy()
-        alpha[work] = some
-        if not np.isfinite(alpha).all():  # the dual is unbounded
+        used = float(point.alpha[work].reshape(len(work), -1).any(axis=1).mean())
+        K = columns.block(K, kept, kind.of[work], used)
+        some, solved = kind.ascend(K, work, point.alpha, point.F.T, precision * scale)
+        if not point.move(work, some):
             return
-        if qp.several:  # multiplier steps leave F'alpha near 0 only
-            alpha = qp.feasible(alpha) * (float(alpha.sum()) if unit else 1.0)
-        _add(cache, units, qp.rows.coefficients(alpha - before), F)
-        wrong = valued()
-        if (
-            solution.gap <= solution.tol and refined < np.inf
-        ):  # float32 alone was wrong before
-            wrong = refine()
+        wrong = point.offer(work)
+        if solution.gap <= solution.tol and refined < np.inf:
+            wrong = point.refine(work)  # float32 alone was wrong before
         reached = solution.gap <= solution.tol
         asked = solution.tol
         yield
-        # a certified gap above this tolerance is larger than the float32 estimate
-        coarse = (
-            solution.status == "converged"
-            and solution.tol < asked
-            and refined == np.inf
-        )
-        if solution.ended and not coarse:
+        # A certified gap above this tolerance is larger than the float32 estimate.
+        lowered = solution.status == "converged" and solution.tol < asked
+        if solution.ended and not (lowered and refined == np.inf):
             return
-        # violated rows join, rows far from violation leave
-        far = wrong[work] < -0.3 * scale
+
+        # More precise steps, where few rows are violated.
+        far = wrong[work] < -LEAVE * scale
         wrong[work] = -np.inf
-        new = np.flatnonzero(wrong > 0.5 * precision * scale)
+        new = np.flatnonzero(wrong > JOIN * precision * scale)
         gap = solution.gap
-        if len(new) <= 0.1 * len(work):
-            idle = idle + 1 if gap > 0.9 * least and precision <= 1e-3 else 0
-            less = (
-                max(0.1, 0.3 * solution.tol / max(gap, solution.tol)) if solved else 1.0
-            )
-            precision = max(less * precision, 1e-9)
+        if len(new) <= FEW * len(work):
+            solution.progress(not (gap > NEARER * least and precision <= FINE))
+            if solved:
+                lower = max(TENTH, NEAR * solution.tol / max(gap, solution.tol))
+                precision = lower * precision
+            precision = max(precision, MOST_PRECISE)
             least = min(least, gap)
-        slow = solution.n_iter % 20 == 0 and gap > 0.5 * mark
-        mark = gap if solution.n_iter % 20 == 0 else mark
-        if (
-            reached
-            or slow
-            or idle >= kind.patience
-            or (precision <= 1e-9 and not len(new))
-        ):
-            refine()
-            if slow or solution.gap > 0.5 * refined:
+
+        # Scores in float64, where the gap is closed or stalls.
+        slow = False
+        if solution.n_iter % SLOW == 0:
+            slow = gap > HALF * mark
+            mark = gap
+        stalled = slow or solution.idle >= kind.patience
+        if reached or stalled or (precision <= MOST_PRECISE and not len(new)):
+            point.refine(work)
+            if slow or solution.gap > HALF * refined:
                 return
             refined = solution.gap
-            idle = 0
-        most = min(max(200, int(0.4 * len(work))), room // 2)
+            solution.idle = 0
+
+        # The next working set: the most violated rows join; far ones leave, the oldest first.
+        most = min(max(JOINING, int(GROWTH * len(work))), room // 2)
         if len(new) > most:
             new = new[np.argpartition(-wrong[new], most - 1)[:most]]
         kept = np.arange(len(work))
-        if far.sum() > 0.5 * len(work) or len(work) + len(new) > room:
+        if far.sum() > MOST_FAR * len(work) or len(work) + len(new) > room:
             kept = kept[~far]
-        kept = kept[
-            max(0, len(kept) + len(new) - room) :
-        ]  # the oldest rows leave first
+        kept = kept[max(0, len(kept) + len(new) - room) :]
         work = np.concatenate([work[kept], new])
 
 
@@ -684,44 +842,3 @@ def _spread_evenly(group: Array, size: int) -> Array:
     members = [np.flatnonzero(group == g) for g in np.unique(group)]
     each = max(size // len(members), 2)
     return np.concatenate([m[:: -(-len(m) // each)] for m in members])
-
-
-def _add(cache: ColumnCache, units: tuple[float, float], V: Array, F: Array) -> None:
-    """Add the scores of coefficients V to F."""
-    for v, out in zip(V.T, F, strict=True):
-        some = np.flatnonzero(v)
-        for i in range(0, len(some), cache.capacity):
-            part = some[i : i + cache.capacity]
-            cache.fetch(part)
-            add_columns(cache.columns, cache.slot, part, units[0] * v[part], out)
-        out += units[1] * v.sum()
-
-
-def _block(
-    K: Array,
-    kept: Array,
-    cache: ColumnCache,
-    compute: Callable[[Array, Array], Array],
-    units: tuple[float, float],
-    examples: Array,
-    used: float,
-) -> Array:
-    """Kernel matrix of a working set; entries of rows ``kept`` are copied from the previous K.
-
-    Whole columns are needed where alpha changes. Unless so many do (``used`` is their share so far)
-    that it saves time to compute all of them at once, only the entries of new rows are computed.
-    """
-    m, first = len(examples), len(kept)
-    new = np.empty((m, m), K.dtype)
-    new[:first, :first] = K if first == len(K) else K[kept[:, None], kept]
-    rows = np.arange(first, m)
-    if m > (1.0 - used) * len(cache.slot) and m - first <= cache.capacity:
-        cache.fetch(np.unique(examples[rows]))
-    cached = cache.slot[examples] >= 0
-    gather(cache.columns, cache.slot, examples, rows[cached[first:]], *units, new)
-    missing = rows[~cached[first:]]
-    for some in np.array_split(missing, -(-len(missing) // AT_ONCE) or 1):
-        values = compute(examples[some], examples) if len(some) else new[:0]
-        new[some] = units[0] * values + units[1]
-        new[:, some] = new[some].T
-    return new
