@@ -42,7 +42,8 @@ from marginsvm.problem.vectors import (
 from marginsvm.problem.work import Work
 
 # Sizes (units of x) whose squares neither overflow nor vanish; and those of float32.
-LARGEST_NORM, LARGEST_FLOAT32 = 1e152, 1e35
+LARGEST_NORM = 1e152
+LARGEST_FLOAT32 = 1e35
 # Number of examples whose mean is the centre where iterations do not depend on the radius: any
 # point among the examples will do, and the mean of all would take a pass.
 CENTRE = 256
@@ -155,7 +156,9 @@ class KernelMatrixAdapter(ABC):
         squared: Array,
         unit: float,
     ) -> None:
-        self.rows, self.n_rows, self.norm_of_predictors = rows, rows.n_rows, norm
+        self.rows = rows
+        self.n_rows = rows.n_rows
+        self.norm_of_predictors = norm
         self.upper: Array | None = None
         self._measure(examples, squared, C, unit)
 
@@ -187,7 +190,8 @@ class KernelMatrixAdapter(ABC):
     def _take_units(
         self, examples: FloatExamples, squared: Array, radius: float
     ) -> None:
-        self.radius, self._squared = radius, squared
+        self.radius = radius
+        self._squared = squared
         self.examples = examples.in_units(radius)
 
     @property
@@ -197,7 +201,9 @@ class KernelMatrixAdapter(ABC):
 
     def _soften(self, C: float) -> None:
         """Set C and the ridge; the radius stays."""
-        self.C, self.costs, self.ridge = C, C, None
+        self.C = C
+        self.costs = C
+        self.ridge = None
         if np.isfinite(C):
             cost = cost_of_slack(C, self._weights, self.radius)
             ridge = self.rows.square / (2.0 * cost)
@@ -299,7 +305,8 @@ class KernelMatrixAdapter(ABC):
         """``C m`` of the examples, for each program; None: alpha has no upper bounds."""
         if self.loss != "hinge" or np.isinf(self.C):
             return [None] * len(self.programs)
-        n, m = self.rows.n_examples, self.rows.weights
+        n = self.rows.n_examples
+        m = self.rows.weights
         costs = np.broadcast_to(self.costs, len(self.programs)).astype(float)
         return [C * (np.ones(n) if m is None else m) for C in costs.tolist()]
 
@@ -365,7 +372,9 @@ class KernelMatrixAdapter(ABC):
     def _copied(self) -> Self:
         """A copy without cached values that depend on C; those of the examples stay."""
         other = copied(self, "_column_cache", "_read_once")
-        other.upper, other.nu, other.loss = None, None, "squared_hinge"
+        other.upper = None
+        other.nu = None
+        other.loss = "squared_hinge"
         return other
 
     def softened(self, C: float) -> Self:
@@ -380,7 +389,9 @@ class KernelMatrixAdapter(ABC):
     def with_share(self, nu: float) -> Self:
         """The nu-SVC problem, see ``share_caps``."""
         other = self._copied()
-        other.ridge, other.nu, other.upper = None, nu, share_caps(self.rows, nu)
+        other.ridge = None
+        other.nu = nu
+        other.upper = share_caps(self.rows, nu)
         return other
 
     def with_hinge_loss(
@@ -407,8 +418,10 @@ class KernelMatrixAdapter(ABC):
                 f"'hinge' computes with {LARGEST_COST:g} at most: scale X, or choose a smaller C"
             )
         other = self._copied()
-        other.ridge, other.loss = None, "hinge"
-        other.nu, other.costs = nu, costs
+        other.ridge = None
+        other.loss = "hinge"
+        other.nu = nu
+        other.costs = costs
         return other
 
     def flaw(self) -> str:
@@ -450,9 +463,11 @@ class LinearAdapter(KernelMatrixAdapter):
         plan: ColumnPlan | None = None,
         whole: bool = True,
     ) -> None:
-        self._plan, self.work = plan, Work()
+        self._plan = plan
+        self.work = Work()
         with np.errstate(over="ignore", invalid="ignore"), single_threaded_blas():
-            X, mean = as_matrix(X), None
+            X = as_matrix(X)
+            mean = None
             if rows.balanced:  # results are then invariant to shifts of x
                 mean = mean_of(X, rows.weights, None if whole else CENTRE)
             design = Design.of(X, mean, constant, norm=norm)
@@ -479,7 +494,8 @@ class LinearAdapter(KernelMatrixAdapter):
         self, examples: FloatExamples, squared: Array, radius: float
     ) -> None:
         super()._take_units(examples, squared, radius)
-        self.design, self.precision = self.examples, np.dtype(self.examples.X.dtype)
+        self.precision = np.dtype(self.examples.X.dtype)
+        self.design = self.examples
 
     @property
     def image_shape(self) -> tuple[int, ...]:
@@ -501,11 +517,13 @@ class LinearAdapter(KernelMatrixAdapter):
     def respond(
         self, w: Predictor, mu: float = 1.0, response: Response = softmax
     ) -> BestResponse:
-        passes, near = self.work.passes, self._read_once
+        passes = self.work.passes
+        near = self._read_once
         if near is None or self.upper is not None or not isinstance(response, Softmax):
             best = super().respond(w, mu, response)
         else:
-            rows, design = self.rows, self.design
+            rows = self.rows
+            design = self.design
             coef, shift = design.for_products(
                 self.norm_of_predictors.mirror(w.image), False
             )

@@ -8,7 +8,8 @@ from marginsvm._compiling import compiled
 
 # Side of the tiles, two of which stay in cache, and of the parts of these that are compared:
 # columns of more rows would evict each other.
-TILE, PART = 64, 16
+TILE = 64
+PART = 16
 
 
 @compiled(error_model="numpy", fastmath={"contract", "nsz", "reassoc"})
@@ -18,7 +19,8 @@ def asymmetry(K: Any, most: Any) -> float:
     A tile and its mirror image are first read along rows, as memory serves them best. ``most`` are
     PART zeros: a maximum for each lane, so that compilers vectorise it.
     """
-    n, zero = len(K), 0.0
+    n = len(K)
+    zero = 0.0
     for a in range(0, n, TILE):
         for b in range(a, n, TILE):
             for first, other in ((a, b), (b, a)):

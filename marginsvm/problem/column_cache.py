@@ -76,8 +76,10 @@ class ColumnCache:
         self._place = (
             np.argsort(self.order) if self.order is not None else np.empty(0, int)
         )
-        self._compute, self.batch = compute, min(batch, n)
-        capacity, self.slot = n, np.arange(n)
+        self._compute = compute
+        self.batch = min(batch, n)
+        capacity = n
+        self.slot = np.arange(n)
         if whole is None:
             room = int(size * 2**20 / (n * np.dtype(dtype).itemsize))
             capacity = min(max(room, self.batch + at_least), n)
@@ -110,7 +112,8 @@ class ColumnCache:
         self._stamp(places)
         missing = wanted[places < 0]
         self.n_missed += len(missing)
-        most, guesses = 0, missing[:0]
+        most = 0
+        guesses = missing[:0]
         if likely is not None and len(missing):
             used = (self._guessed > 0) & (self.used[:-1] > self._guessed)
             self._guessed[used] = 0
@@ -138,13 +141,15 @@ class ColumnCache:
         )
         for i in range(0, len(examples), TAKEN):
             part = examples[i : i + TAKEN]
-            places, some = self.slot[part], columns[: len(part)]
+            places = self.slot[part]
+            some = columns[: len(part)]
             if places[0] >= 0 and np.all(
                 np.diff(places) == 1
             ):  # as they were first taken
                 yield part, self.columns[places[0] : places[-1] + 1]
                 continue
-            here, missing = np.flatnonzero(places >= 0), np.flatnonzero(places < 0)
+            here = np.flatnonzero(places >= 0)
+            missing = np.flatnonzero(places < 0)
             for a, place in zip(here, places[here], strict=True):
                 some[a] = self.columns[place]
             for m in range(0, len(missing), self.batch):
@@ -183,7 +188,8 @@ class ColumnCache:
             self.columns.resize((rows, self.columns.shape[1]), refcheck=False)
         evicted = self._owner[oldest]
         self.slot[evicted[evicted >= 0]] = -1
-        self._owner[oldest], self.slot[examples] = examples, oldest
+        self._owner[oldest] = examples
+        self.slot[examples] = oldest
         self.columns[oldest] = columns
         self._guessed[oldest] = 0
         self._stamp(oldest)

@@ -34,7 +34,10 @@ from marginsvm.problem.norms import LpNorm
 # Memory of the kernel values computed at once, and of the strip of a stored matrix that a thread
 # multiplies at once. Smallest number of strips of a product: sums depend on their number; and the
 # memory of a matrix that is one strip, as it stays in cache.
-COMPUTED_BYTES, STRIP_BYTES, STRIPS, AT_ONCE = 2**24, 2**22, 8, 2**23
+COMPUTED_BYTES = 2**24
+STRIP_BYTES = 2**22
+STRIPS = 8
+AT_ONCE = 2**23
 EXAMPLES_AT_ONCE = 4096  # of a column that a thread computes
 BLOCK = 128  # examples of a block on the diagonal, of which only the diagonal is kept
 EXAMINED = 500  # examples whose matrix is searched for negative eigenvalues: 0.1 s
@@ -108,26 +111,26 @@ class Gram(FloatExamples):
         scale: Array | None = None,
         count: Callable[[int], None] = lambda number: None,
     ) -> None:
-        self.kernel, self.constant, self.radius = kernel, constant, radius
-        self.cache_size, self._count, self._scale, self._shift = (
-            cache_size,
-            count,
-            scale,
-            0.0,
-        )
+        self.kernel = kernel
+        self.constant = constant
+        self.radius = radius
+        self.cache_size = cache_size
+        self._count = count
+        self._scale = scale
+        self._shift = 0.0
         if scale is not None:
-            self.constant, self._shift = 0.0, constant**2
+            self.constant = 0.0
+            self._shift = constant**2
         given = isinstance(X, np.ndarray | Matrix) or sp.issparse(X) or is_foreign(X)
         self.X: Any = as_matrix(in_floats(X)) if given and kernel is not None else X
-        self.n, self.error = X.shape[0], 0.0
+        self.n = X.shape[0]
+        self.error = 0.0
         self.K = X if kernel is None and scale is None else None
         self.products: Products | None = None
         if getattr(kernel, "of_products", False):
             self.products = Products(kernel, self.X)
-            self.error, dtype = (
-                self.products.error,
-                self.X.dtype if dtype is None else dtype,
-            )
+            self.error = self.products.error
+            dtype = self.X.dtype if dtype is None else dtype
         if scale is not None:
             self.error += PAIRWISE
         self._stored = dtype
@@ -154,7 +157,8 @@ class Gram(FloatExamples):
     def take(self, index: Array) -> Self:
         """The matrix of some of the examples."""
         other = copied(self)
-        other.n, other.diagonal = len(index), self.diagonal[index]
+        other.n = len(index)
+        other.diagonal = self.diagonal[index]
         other.X = (
             self.X[index] if self.kernel is not None else self.X[index[:, None], index]
         )
@@ -202,7 +206,8 @@ class Gram(FloatExamples):
         elif j is not None:
             K = self.kernel(plain(self.X[i]), plain(self.X[j]))
         else:
-            X, parts = plain(self.X[i]), range(0, self.n, EXAMPLES_AT_ONCE)
+            X = plain(self.X[i])
+            parts = range(0, self.n, EXAMPLES_AT_ONCE)
 
             def work(a: int) -> Array:
                 return self.kernel(
@@ -268,7 +273,8 @@ class Gram(FloatExamples):
         return self.K
 
     def _strips(self, index: Array | None = None) -> Iterator[Array]:
-        index, size = np.arange(self.n) if index is None else index, self._at_once
+        index = np.arange(self.n) if index is None else index
+        size = self._at_once
         return (index[i : i + size] for i in range(0, len(index), size))
 
     @property
@@ -298,7 +304,8 @@ class Gram(FloatExamples):
 
         Without ``precise``, it is computed in the precision of the values.
         """
-        V, few = w.T, support_of(w.T)
+        V = w.T
+        few = support_of(w.T)
         many = self.n / (
             20 if self.K is None else 2
         )  # their columns are computed, or copied
@@ -321,13 +328,12 @@ class Gram(FloatExamples):
         """``K V``, strip by strip in several threads."""
         if not precise and K.nbytes <= AT_ONCE:
             return (K @ V.astype(K.dtype, copy=False)).astype(FLOAT64, copy=False)
-        n, F, size = (
-            self.n,
-            np.empty(V.shape),
-            max(1, STRIP_BYTES // (K.itemsize * self.n)),
-        )
+        n = self.n
+        F = np.empty(V.shape)
+        size = max(1, STRIP_BYTES // (K.itemsize * self.n))
         if not precise:  # no copy in float64; few strips, as each costs a call
-            size, V = max(size, -(-n // STRIPS)), V.astype(K.dtype, copy=False)
+            size = max(size, -(-n // STRIPS))
+            V = V.astype(K.dtype, copy=False)
 
         def work(i: int) -> None:
             strip = K[i : i + size].astype(V.dtype, copy=False)

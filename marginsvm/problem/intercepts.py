@@ -42,8 +42,11 @@ MORE_ROUNDS = (
 )
 # Tolerance of the imbalance, relative to the sum of the table; rounding errors of a logarithm of an
 # entry; and a regularisation for classes without alpha.
-BALANCED, LOGARITHM_UNITS, RIDGE = 1e-13, 8.0, 1e-14
-MAX_STEPS, MAX_LINE_STEPS = 100, 60
+BALANCED = 1e-13
+LOGARITHM_UNITS = 8.0
+RIDGE = 1e-14
+MAX_STEPS = 100
+MAX_LINE_STEPS = 60
 
 
 def cycle_offsets(low: Array) -> Array:
@@ -119,10 +122,12 @@ def min_cycle(cost: Array) -> tuple[float, list[tuple[int, int]]]:
 
 def _cheapest(cost: Array, chosen: Array) -> tuple[float, list[int]]:
     """The cycle of least mean among those that the chosen edges form."""
-    following, seen = chosen.tolist(), [-1] * len(cost)
+    following = chosen.tolist()
+    seen = [-1] * len(cost)
     cycles: list[list[int]] = []
     for start in range(len(cost)):
-        node, walk = start, []
+        node = start
+        walk = []
         while seen[node] < 0:
             seen[node] = start
             walk.append(node)
@@ -142,9 +147,12 @@ def _distances_to(
     Edges that do not lead to the root are replaced. The length of an edge is its cost less the
     mean. The last value bounds the number of edges on a path to the root, or around the cycle.
     """
-    chosen, distance = chosen.copy(), np.full(len(cost), np.inf)
+    chosen = chosen.copy()
+    distance = np.full(len(cost), np.inf)
     distance[root] = 0.0
-    step, new, edges = cost[np.arange(len(cost)), chosen] - mean, np.array([root]), 1
+    step = cost[np.arange(len(cost)), chosen] - mean
+    new = np.array([root])
+    edges = 1
     while len(new):
         edges += 1
         reached = step + distance[chosen]
@@ -192,12 +200,14 @@ def balancing_offsets(table: Array, start: Array | None = None) -> Array:
     beta = start
     if beta is None:
         beta = cycle_offsets(-table) if finite.size == k * (k - 1) else np.zeros(k)
-    first, table = beta, shifted_table(table, np.zeros(k))
+    first = beta
+    table = shifted_table(table, np.zeros(k))
     for _ in range(MAX_STEPS):
         weight = table - differences(beta)
         weight -= weight.max()
         np.exp(weight, out=weight)
-        out, into = weight.sum(axis=1), weight.sum(axis=0)
+        out = weight.sum(axis=1)
+        into = weight.sum(axis=0)
         whole = out.sum()
         off = np.abs(out - into).sum()
         if off <= tol * whole:
@@ -318,8 +328,11 @@ def least_of_convex(
         _, move, failed = dposv(H, -slope)
         if failed:  # indefinite by rounding
             move = -np.linalg.solve(H, slope)
-        down, furthest = float(slope @ move), size / (1e-3 * float(np.abs(move).max()))
-        t, low, high = 1.0, 0.0, np.inf
+        down = float(slope @ move)
+        furthest = size / (1e-3 * float(np.abs(move).max()))
+        t = 1.0
+        low = 0.0
+        high = np.inf
         for _ in range(MAX_LINE_STEPS):
             slope, there = at(x + t * move)
             along = float(slope @ move)

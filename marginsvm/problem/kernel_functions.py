@@ -91,7 +91,8 @@ class Kernel:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             if self.of_products:
                 if sp.issparse(X) != sp.issparse(Y):
-                    X, Y = sp.csr_array(X), sp.csr_array(Y)
+                    X = sp.csr_array(X)
+                    Y = sp.csr_array(Y)
                 X, Y = (as_matrix(in_floats(Z)) for Z in (X, Y))
                 products = Products(self, Y, X)
                 K = products.arguments(products.embedded(X), products.examples)
@@ -134,10 +135,8 @@ def variance_of(X: Matrix, weights: Array | None) -> float:
     n, d = X.shape
     share = np.ones(n) if weights is None else weights
     share = share / (share.sum() * d)
-    centre, zeros = (
-        np.float64(0.0),
-        d - np.diff(X.array.indptr) if X.sparse else np.zeros(n),
-    )
+    centre = np.float64(0.0)
+    zeros = d - np.diff(X.array.indptr) if X.sparse else np.zeros(n)
     for _ in range(2):  # the second pass corrects rounding
         sums = X.about(np.full(d, centre)).times(np.ones(d))
         centre += share @ (sums - zeros * centre)
@@ -205,8 +204,11 @@ class Products:
     """
 
     def __init__(self, kernel: Kernel, X: Matrix, others: Matrix | None = None) -> None:
-        self.kernel, self.gaussian, self.error = kernel, kernel.metric == "rbf", 0.0
-        others, self.by_differences = X if others is None else others, False
+        self.kernel = kernel
+        self.gaussian = kernel.metric == "rbf"
+        self.error = 0.0
+        others = X if others is None else others
+        self.by_differences = False
         self.centre = np.zeros(X.shape[1])
         with np.errstate(
             over="ignore", invalid="ignore"
@@ -231,7 +233,8 @@ class Products:
             if not self.by_differences:
                 self.error = unit * size
             else:  # in float64
-                self.examples, self.error = X, UNIT * (terms + 18.0)
+                self.examples = X
+                self.error = UNIT * (terms + 18.0)
 
     def embedded(self, X: Matrix) -> Matrix:
         """Other examples in the form of ``examples``."""
@@ -246,7 +249,8 @@ class Products:
 
     def arguments(self, some: Matrix, others: Matrix) -> Array:
         """Arguments of the kernel for all pairs, in the precision of the others."""
-        W, gamma = some.written_out(), self.kernel.gamma
+        W = some.written_out()
+        gamma = self.kernel.gamma
         if self.by_differences:
             return np.concatenate(
                 others.each(

@@ -80,7 +80,8 @@ class LpNorm:
 
         Here theta is the mirror image of u.
         """
-        top, length = float(np.abs(u).max(initial=0.0)), self.dual.length(u)
+        top = float(np.abs(u).max(initial=0.0))
+        length = self.dual.length(u)
         if length * length == 0.0:
             return np.zeros_like(u), 0.0
         diagonal = (np.abs(u) / top) ** (self.q - 2.0) * (top / length) ** (

@@ -30,13 +30,22 @@ def one_pass(X, w, shift, scale, y, log_weights, E, largest, heaviest, mass, pro
     ``mass`` is the sum of the exponentials of these sums relative to the heaviest one, and
     ``products`` that of the examples times them.
     """
-    half, few = (len(E) + 1) // 2, np.zeros(products.shape, w.dtype)
+    half = (len(E) + 1) // 2
+    few = np.zeros(products.shape, w.dtype)
     e = np.zeros((2, 2), w.dtype)  # weights of a pair, by class and example
-    u, v, low, high = X[0], X[0], few[0], few[1]
+    u = X[0]
+    v = X[0]
+    low = few[0]
+    high = few[1]
     for i in range(half + 1):
-        s, t = w.dtype.type(0), w.dtype.type(0)
-        x, z = X[min(i, half - 1)], X[min(i + half, len(E) - 1)]
-        low_u, low_v, high_u, high_v = e[0, 0], e[0, 1], e[1, 0], e[1, 1]
+        s = w.dtype.type(0)
+        t = w.dtype.type(0)
+        x = X[min(i, half - 1)]
+        z = X[min(i + half, len(E) - 1)]
+        low_u = e[0, 0]
+        low_v = e[0, 1]
+        high_u = e[1, 0]
+        high_v = e[1, 1]
         for j in range(len(w)):
             low[j] += low_u * u[j] + low_v * v[j]
             high[j] += high_u * u[j] + high_v * v[j]
@@ -47,7 +56,8 @@ def one_pass(X, w, shift, scale, y, log_weights, E, largest, heaviest, mass, pro
             few[:] = 0.0
         if i == half:
             return
-        u, v = x, z
+        u = x
+        v = z
         e[:] = 0.0
         for r in range(2 if i + half < len(E) else 1):
             k = i + r * half
@@ -74,7 +84,8 @@ def of_two_classes(
     E = np.zeros(len(X)) if slack is None else slack / -mu
     logs = np.zeros(len(X)) if rows.weights is None else np.log(rows.weights)
     largest, heaviest = np.full((2, 2), -np.inf)
-    mass, products = np.zeros(2), np.zeros((2, X.shape[1]))
+    mass = np.zeros(2)
+    products = np.zeros((2, X.shape[1]))
     one_pass(
         X,
         coef,
@@ -89,7 +100,8 @@ def of_two_classes(
         products,
     )
     unit = np.exp(heaviest - np.where(mass > 0.0, largest, 0.0))
-    mass, products = unit * mass, unit[:, None] * products
+    mass = unit * mass
+    products = unit[:, None] * products
     if not rows.balanced:
         top = largest.max(keepdims=True)
         share = np.exp(largest - top)

@@ -62,12 +62,16 @@ def classification(
     p : float
         Of the norm of predictors.
     """
-    n, several = examples.n, k > 2
+    n = examples.n
+    several = k > 2
     m = np.ones(n) if weight is None else weight
-    zero, free = 0 * m, np.full(n, np.inf)
+    zero = 0 * m
+    free = np.full(n, np.inf)
     soft = isfinite(C)
     game = nu is not None or not soft
-    ridge, upper, cap = zero, free, None
+    ridge = zero
+    upper = free
+    cap = None
     rows: RowMap = SignedExamples(zero + np.where(codes == 1, 1, -1))
     if several:
         rows = ClassPairs(codes, k)
@@ -86,7 +90,8 @@ def classification(
     if several:
         cap = None if upper is free else upper
         upper = rows.fill(np.full((n, k), np.inf), 0.0)
-        target, ridge = target[:, None], ridge[:, None]
+        target = target[:, None]
+        ridge = ridge[:, None]
     return QuadraticProgram(
         examples,
         rows,
@@ -148,11 +153,14 @@ def regression(
             "make a program of each output"
         )
     m = np.ones(examples.n) if weight is None else weight
-    below, above = np.nonzero(low > -np.inf), np.nonzero(high < np.inf)
+    below = np.nonzero(low > -np.inf)
+    above = np.nonzero(high < np.inf)
     example, *found = (np.concatenate(pair) for pair in zip(below, above, strict=True))
     output, k = (found[0], low.shape[1]) if found else (0 * example, 1)
     m_rows = m[example]
-    zero, free, soft = 0 * m_rows, np.full(len(example), np.inf), isfinite(C)
+    zero = 0 * m_rows
+    free = np.full(len(example), np.inf)
+    soft = isfinite(C)
     cost = cost_of_slack(C, m_rows, examples.radius) if soft else free
     squared = loss.startswith("squared")
     sign = zero + np.repeat([1, -1], [len(below[0]), len(above[0])])
@@ -233,7 +241,8 @@ def programs_of(
             )
         ]
     ends = rows.intervals
-    lows, highs = [ends.low], [ends.high]
+    lows = [ends.low]
+    highs = [ends.high]
     if rows.scales is not None:
         lows, highs = (
             list(end.reshape(rows.n_examples, -1).T) for end in (ends.low, ends.high)

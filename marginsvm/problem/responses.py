@@ -45,7 +45,8 @@ LEAST_SMOOTHING = (
 )
 LARGEST_EXPONENT = 700.0  # dimensionless; the exponential of 710 overflows float64
 # Exponents whose exponentials count as 0 beside those near 1; that of -708 is subnormal.
-NEGLIGIBLE, LEAST = -600.0, float(np.finfo(np.float64).min)
+NEGLIGIBLE = -600.0
+LEAST = float(np.finfo(np.float64).min)
 
 
 @dataclass(eq=False)
@@ -200,7 +201,8 @@ class Softmax(Searched):
         """Weights on the rows, given the margins of all rows."""
         if margins.ndim == 1 or not rows.balanced:
             return self._of_few_groups(rows, margins, mu)
-        E, largest = margins / -mu, rows.group_min(margins) / -mu
+        E = margins / -mu
+        largest = rows.group_min(margins) / -mu
         mass, q = self.exponentials(rows, E, largest)
         shift, rest = self.finished(rows, largest, mass, mu)
         q *= rows.expand(np.exp(largest - shift))
@@ -239,7 +241,8 @@ class Softmax(Searched):
         e[e < NEGLIGIBLE] = -np.inf
         e = rows.weighted(np.exp(e, out=e))
         mass = rows.over_classes(np.add, e, 0.0).tolist()
-        share, lows = 1.0 / len(mass), low.tolist()
+        share = 1.0 / len(mass)
+        lows = low.tolist()
         e *= of_rows(np.array([share / m if m > 0.0 else nan for m in mass]))
         logs = [
             log(m) - least / mu if m > 0.0 else nan
@@ -263,7 +266,8 @@ class Softmax(Searched):
         beta, log_total = balance(table, None if guess is None else guess / mu)
         log_risk = log_total - log(rows.total_weight)
         gradient_mass = exp(min(log_risk, LARGEST_EXPONENT))
-        smallest, offsets = rows.min_margin(-mu * largest), mu * beta
+        smallest = rows.min_margin(-mu * largest)
+        offsets = mu * beta
         start = self.next_start(offsets) if len(beta) > 2 else None  # else no search
         rest = (1.0, smallest, offsets, log_risk, gradient_mass, 1.0, start)
         return differences(beta) + log_total, rest
@@ -287,8 +291,10 @@ class Logistic(Searched):
 
     def respond(self, rows: Rows, margins: Array, mu: float = 1.0) -> Weights:
         """Weights on the rows, given the margins of all rows."""
-        smallest, n = rows.min_margin(rows.group_min(margins)), rows.total_weight
-        guess, far = self.guess, smallest > 37.0 * mu
+        smallest = rows.min_margin(rows.group_min(margins))
+        n = rows.total_weight
+        guess = self.guess
+        far = smallest > 37.0 * mu
         if guess is None or far:
             # Below -37, ln(1 + exp(xi)) equals exp(xi) in float64, and S may underflow: the
             # gradient is then the softmax, but the smoothness stays that of the logistic loss.
@@ -304,7 +310,8 @@ class Logistic(Searched):
         def curvature(s: Array) -> Array:
             return laplacian(rows.group_sum(rows.weighted(s * (1.0 - s))))
 
-        xi, beta = margins / -mu, guess / mu
+        xi = margins / -mu
+        beta = guess / mu
         if rows.balanced and np.isfinite(beta).all():
             beta = least_of_convex(at, curvature, beta, 1.0, 1e-14 * n)[0]
         xi = xi - rows.expand(differences(beta))
@@ -372,16 +379,20 @@ class Euclidean(Response):
 
         def curvature(active: Array) -> Array:
             table = rows.group_sum(density * active)
-            out, into = table.sum(axis=1), table.sum(axis=0)
+            out = table.sum(axis=1)
+            into = table.sum(axis=0)
             H = np.empty((len(out) + 1, len(out) + 1))
-            H[0, 0], H[0, 1:], H[1:, 0] = out.sum(), out - into, out - into
+            H[0, 0] = out.sum()
+            H[0, 1:] = out - into
+            H[1:, 0] = out - into
             H[1:, 1:] = laplacian(table) + out.sum()  # offsets of mean 0
             return H
 
         # Start at the larger of two levels at which q sums to 1 or more: the entry of the largest t
         # alone is 1 or more; or all entries would sum to 1 without the maximum with 0.
         low = rows.group_min(-t)
-        beta, real = rows.best_offsets(low), np.isfinite(t)
+        beta = rows.best_offsets(low)
+        real = np.isfinite(t)
         left = (t - rows.expand(differences(beta)))[real]
         of_all = (weight[real] @ left - 1.0) / weight[real].sum()
         x = np.append(max(-rows.min_margin(low) - np.max(1.0 / density), of_all), beta)
@@ -395,7 +406,8 @@ class Euclidean(Response):
 def _threshold(t: Array, density: Array, mass: float) -> float:
     """The T at which ``density * max(t - T, 0)`` has the sum ``mass``."""
     order = np.argsort(-t)
-    t, density = t[order], density[order]
+    t = t[order]
+    density = density[order]
     return float(np.max((np.cumsum(density * t) - mass) / np.cumsum(density)))
 
 
@@ -426,7 +438,8 @@ class WorstRow(Response):
             share[edge] += 1.0
         e = (margins == rows.expand(np.where(np.isfinite(low), low, 0.0))) * rows.prior
         if self.first:
-            tied, groups = np.flatnonzero(e), np.arange(low.size).reshape(low.shape)
+            tied = np.flatnonzero(e)
+            groups = np.arange(low.size).reshape(low.shape)
             own = np.broadcast_to(rows.expand(groups), rows.shape).ravel()[tied]
             e.flat[np.delete(tied, np.unique(own, return_index=True)[1])] = 0.0
         sums = np.maximum(
@@ -439,7 +452,10 @@ class WorstRow(Response):
     __call__ = respond
 
 
-softmax, logistic, euclidean, worst_row = Softmax(), Logistic(), Euclidean(), WorstRow()
+softmax = Softmax()
+logistic = Logistic()
+euclidean = Euclidean()
+worst_row = WorstRow()
 
 
 # Upper bounds of the weights: nu.
@@ -492,13 +508,17 @@ class CappedSoftmax(Response):
         members = [np.arange(rows.n_rows)]
         if rows.balanced:
             members = [np.flatnonzero(rows.codes == c) for c in (0, 1)]
-        mass, q = 1.0 / len(members), np.empty(rows.shape)
-        edges, worst, soft = [], 0.0, 0.0
+        mass = 1.0 / len(members)
+        q = np.empty(rows.shape)
+        edges = []
+        worst = 0.0
+        soft = 0.0
         for some in members:
             found = _of_group(margins[some], self.upper[some], mass, mu)
             q[some] = found.q
             edges.append(found.edge)
-            worst, soft = worst + found.worst, soft + found.softened
+            worst = worst + found.worst
+            soft = soft + found.softened
         offsets = np.zeros(1)
         if rows.balanced:
             offsets = np.array([-0.25, 0.25]) * (edges[0] - edges[1])
@@ -519,7 +539,8 @@ class CappedSoftmax(Response):
         return Weights(q, 1.0, worst, offsets, log_risk, gradient_mass)
 
     def _of_many_classes(self, rows: Rows, margins: Array, mu: float) -> Weights:
-        k, spread = rows.n_classes, float(np.ptp(margins[np.isfinite(margins)])) or 1.0
+        k = rows.n_classes
+        spread = float(np.ptp(margins[np.isfinite(margins)])) or 1.0
         smoothing = [max(mu, LEAST_SMOOTHING * spread)]
         if mu < smoothing[0]:  # without smoothing there is no closed form
             smoothing = [0.1**i * spread for i in range(1, 10)]
@@ -540,7 +561,8 @@ class CappedSoftmax(Response):
                 group.q >= self.upper
             )  # such an example only moves weight between its rows
             table = rows.group_sum(np.where(at_bound[:, None], 0.0, q))
-            out, into = table.sum(axis=1), table.sum(axis=0)
+            out = table.sum(axis=1)
+            into = table.sum(axis=0)
             H = laplacian(table)
             H -= np.outer(out - into, out - into) / max(
                 float(out.sum()), np.finfo(float).tiny
@@ -549,12 +571,11 @@ class CappedSoftmax(Response):
             H += np.diag(q.sum(axis=0)) - q.T @ (q / self.upper[at_bound, None])
             return np.asarray(H / mu)
 
-        beta, steps = np.zeros(k), 0
+        beta = np.zeros(k)
+        steps = 0
         if rows.balanced:
-            beta, steps = (
-                np.nan_to_num(softmax.respond(rows, margins, smoothing[0]).offsets),
-                50,
-            )
+            beta = np.nan_to_num(softmax.respond(rows, margins, smoothing[0]).offsets)
+            steps = 50
         for mu in smoothing:
             flat = max(1e-14, UNIT * spread / mu)
             beta, (q, group), _ = least_of_convex(
@@ -574,7 +595,9 @@ def _of_group(margins: Array, upper: Array, mass: float, mu: float) -> _Group:
     """
     order, left = worst_first(margins, upper, mass)
     last = len(left) - 1
-    m, c, quantile = margins[order[:last]], upper[order[:last]], margins[order[last]]
+    m = margins[order[:last]]
+    c = upper[order[:last]]
+    quantile = margins[order[last]]
     beyond = quantile - margins
     if mu > 0.0:
         with np.errstate(over="ignore"):
@@ -584,7 +607,8 @@ def _of_group(margins: Array, upper: Array, mass: float, mu: float) -> _Group:
         exponent[beyond == 0.0] = 0.0
     e = np.exp(exponent)
     e *= upper
-    first, later = e[order[:last]], float(e[order[last:]].sum())
+    first = e[order[:last]]
+    later = float(e[order[last:]].sum())
     rest = np.cumsum(first[::-1])[::-1] + later
     exceeds = (beyond[order[:last]] > LARGEST_EXPONENT * mu) | (
         left[:last] * first > c * rest
@@ -609,7 +633,8 @@ def _midpoint(
     margins: Array, upper: Array, order: Array, left: Array, mass: float
 ) -> float:
     """The margin at which the mass ends: where it is a row's upper bound, halfway to the next."""
-    rounding, last = len(margins) * UNIT * mass, len(left) - 1
+    rounding = len(margins) * UNIT * mass
+    last = len(left) - 1
     first = end = last
     if left[last] <= rounding and last > 0:
         first = last - 1

@@ -186,8 +186,11 @@ class SignedExamples(RowMap):
     cell: Any = (slice(None), 0)
 
     def __init__(self, sign: Array) -> None:
-        self.sign, self.shape = sign, sign.shape
-        self.n, self.k, self.n_intercepts = len(sign), 1, 1
+        self.sign = sign
+        self.shape = sign.shape
+        self.n = len(sign)
+        self.k = 1
+        self.n_intercepts = 1
 
     def values(self, S: Array) -> Array:
         return self.sign * S[self.cell]
@@ -224,7 +227,8 @@ class SignedExamples(RowMap):
         if not free:
             return alpha
         up = self.sign > 0
-        high, low = float(alpha[up].sum()), float(alpha[~up].sum())
+        high = float(alpha[up].sum())
+        low = float(alpha[~up].sum())
         if min(high, low) <= 0.0:
             return np.zeros_like(alpha)
         return alpha * np.where(up, min(1.0, low / high), min(1.0, high / low))
@@ -261,8 +265,11 @@ class IntervalEnds(SignedExamples):
         self, sign: Array, example: Array, output: Array, n: int, k: int
     ) -> None:
         super().__init__(sign)
-        self.example, self.output = example, output
-        self.n, self.k, self.n_intercepts = n, k, k
+        self.example = example
+        self.output = output
+        self.n = n
+        self.k = k
+        self.n_intercepts = k
         self.cell = (example, output if k > 1 else 0)
 
     def coefficients(self, alpha: Array) -> Array:
@@ -309,8 +316,13 @@ class ClassPairs(RowMap):
     square = 2
 
     def __init__(self, codes: Array, k: int) -> None:
-        self.codes, self.n, self.k, self.n_intercepts = codes, len(codes), k, k - 1
-        self.shape, self.links, self.cycle = (len(codes), k), k - 1, k * k
+        self.codes = codes
+        self.n = len(codes)
+        self.k = k
+        self.n_intercepts = k - 1
+        self.shape = (len(codes), k)
+        self.links = k - 1
+        self.cycle = k * k
 
     @cached_property
     def own(self) -> tuple[Array, Array]:
@@ -333,10 +345,12 @@ class ClassPairs(RowMap):
         return E + E[self.own][:, None]
 
     def gram(self, examples: FloatExamples, i: Array, j: Array) -> Array:
-        (e, a), (h, b) = np.divmod(i, self.k), np.divmod(j, self.k)
+        e, a = np.divmod(i, self.k)
+        h, b = np.divmod(j, self.k)
         few, at = np.unique(e, return_inverse=True)
         rest, there = (few, at) if j is i else np.unique(h, return_inverse=True)
-        c, d = self.codes[e][:, None], self.codes[h]
+        c = self.codes[e][:, None]
+        d = self.codes[h]
         a = a[:, None]
         signs = 1 * (c == d) - (c == b) - (a == d) + (a == b)
         return examples.gram(few, rest)[at[:, None], there] * signs
@@ -415,7 +429,8 @@ class ClassPairs(RowMap):
             left = max(most, abs(short))
             holds = holds == (left <= 0.5 * last)
             last = left
-            own, linked = u, None
+            own = u
+            linked = None
             if holds and full.any():  # sums of full examples stay
                 own = np.where(full[:, None], 0.0, u)
                 linked = (u - own) / np.sqrt(sums)[:, None]
@@ -448,7 +463,8 @@ class ClassPairs(RowMap):
         return csr_array((np.ones(self.n), self.codes, ends), self.shape).T
 
     def moments(self, examples: Design, own: Array, linked: Array | None) -> Array:
-        k, d1 = self.k, examples.d + 1
+        k = self.k
+        d1 = examples.d + 1
         members = [np.flatnonzero(self.codes == c) for c in range(k)]
         blocks = np.zeros((k, d1, k, d1))
         for a in range(k):

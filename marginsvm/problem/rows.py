@@ -58,7 +58,9 @@ class Rows(ABC):
         balanced: bool,
         weights: Array | None = None,
     ) -> None:
-        self.codes, self.n_classes, self.balanced = codes, n_classes, balanced
+        self.codes = codes
+        self.n_classes = n_classes
+        self.balanced = balanced
         self.weights = weights
 
     def __getitem__(self, index: Any) -> Self:
@@ -348,7 +350,8 @@ class OutputRows(BinaryRows):
         origin: float | Array = 0.0,
         scales: float | Array | None = None,
     ) -> None:
-        self.intervals, outputs = intervals, intervals.low.shape[1:]
+        self.intervals = intervals
+        outputs = intervals.low.shape[1:]
         self.origin = np.broadcast_to(origin, outputs)
         self.scales = None if scales is None else np.broadcast_to(scales, outputs)
         # all examples are of class 1, so that rows are the examples themselves; with several
@@ -384,7 +387,8 @@ class OutputRows(BinaryRows):
     @cached_property
     def map(self) -> IntervalEnds:
         """The map of all examples and outputs, whose intervals may have no end."""
-        n, k = self.n_examples, self.n_rows // self.n_examples
+        n = self.n_examples
+        k = self.n_rows // self.n_examples
         example, output = np.divmod(np.arange(n * k), k)
         return IntervalEnds(np.ones(n * k), example, output, n, k)
 
@@ -406,7 +410,8 @@ class OutputRows(BinaryRows):
         """Best intercepts of the zero predictor."""
         if not self.balanced:
             return 0.0
-        low, high = self.intervals.low.max(axis=0), self.intervals.high.min(axis=0)
+        low = self.intervals.low.max(axis=0)
+        high = self.intervals.high.min(axis=0)
         return np.asarray(0.5 * low + 0.5 * high)
 
     def score_offsets(self, beta: Array) -> Array | float:
@@ -458,7 +463,8 @@ class Intervals:
 
     def moved(self, low: float | Array, high: float | Array) -> Intervals:
         """The intervals with numbers, one for each output, added to their ends."""
-        ends, exact = (self.low + low, self.high + high), True
+        ends = (self.low + low, self.high + high)
+        exact = True
         for new, old, shift in zip(
             ends, (self.low, self.high), (low, high), strict=True
         ):
