@@ -481,10 +481,10 @@ def rows(found, chosen):
         "ratio",
         "peer",
     ]
-    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    lines = ["|" + "|".join(head) + "|", "|---" * len(head) + "|"]
     for label, one in found.items():
         if chosen(label):
-            lines.append("| " + " | ".join(cells_of(label, one)) + " |")
+            lines.append("|" + "|".join(cells_of(label, one)) + "|")
     return lines
 
 
@@ -506,14 +506,14 @@ def summary(found):
 def searches(found):
     head = ["set", "n x d", "MaxMarginClassifierCV s", "score"]
     head += ["GridSearchCV ratio", "score", "LogisticRegressionCV ratio", "score"]
-    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    lines = ["|" + "|".join(head) + "|", "|---" * len(head) + "|"]
     for label, one in found.items():
         if kind_of(label) == "search":
             (ours, score), *others = one.values()
             cells = [*label.split("|")[:2], figure(ours), f"{score:.3f}"]
             for seconds, theirs in others:
                 cells += [figure(seconds / ours), f"{theirs:.3f}"]
-            lines.append("| " + " | ".join(cells) + " |")
+            lines.append("|" + "|".join(cells) + "|")
     return lines
 
 
