@@ -108,7 +108,9 @@ class AdaptiveSampling(Algorithm):
         self, n_rows: int
     ) -> tuple[Callable[[int], float], Callable[[int], float]]:
         """Theta and beta as functions of t."""
-        theta, beta, theory = self.theta, self.beta, self.schedule == "theory"
+        theta = self.theta
+        beta = self.beta
+        theory = self.schedule == "theory"
         if theta == "schedule":
             theta = theory_step(n_rows, self.max_draws) if theory else "constant"
         if beta == "schedule":
@@ -155,7 +157,9 @@ class AdaptiveSampling(Algorithm):
         theta = each_of(step_at, step, range(t0, T))
         beta = each_of(momentum_at, momentum, range(t0, T))
         u = uniforms(state.seed, t0, T, 1 + problem.rows.n_classes)
-        w, g, offsets = state.w.copy(), state.g.copy(), copy(state.offsets)
+        w = state.w.copy()
+        g = state.g.copy()
+        offsets = copy(state.offsets)
         drawn = Draws(problem).play(w, g, offsets, t0, u, theta, beta)
         in_w, in_g = drawn.traces[0]  # of the g given; a draw adds z to w, too
         c_w, c_g = state.c_w + in_w * state.c_g, in_g * state.c_g
@@ -272,9 +276,13 @@ class Draws:
     """Rounds on the scores of examples sorted by class, and vectors of such scores."""
 
     def __init__(self, problem: KernelMatrixAdapter) -> None:
-        rows, n = problem.rows, problem.rows.n_examples
-        self.problem, self.k, self.two = problem, rows.n_classes, rows.n_classes == 2
-        self.order, self.cache = rows.by_class[0], problem.columns()
+        rows = problem.rows
+        n = problem.rows.n_examples
+        self.problem = problem
+        self.k = rows.n_classes
+        self.two = rows.n_classes == 2
+        self.order = rows.by_class[0]
+        self.cache = problem.columns()
         self.starts = np.searchsorted(rows.codes[self.order], np.arange(self.k + 1))
         slack = (
             np.zeros(n) if problem.ridge is None else problem.ridge.reshape(n, -1)[:, 0]
@@ -294,9 +302,12 @@ class Draws:
         """Rounds in place, one for each row of u, and what is drawn in them."""
         from marginsvm.papers import draws
 
-        problem, cache, T = self.problem, self.cache, len(u)
+        problem = self.problem
+        cache = self.cache
+        T = len(u)
         rows = problem.rows
-        sizes, drawn = np.zeros(T, np.int64), np.zeros((T, self.k, 3), np.int64)
+        sizes = np.zeros(T, np.int64)
+        drawn = np.zeros((T, self.k, 3), np.int64)
         rounds = draws.Rounds(theta, beta, u, sizes, drawn, np.empty((T + 1, 2)))
         weights = np.empty(0) if rows.weights is None else rows.weights[self.order]
         game = draws.Game(
@@ -324,7 +335,8 @@ class Draws:
 
     def likely(self, q: Response, t: int, most: int) -> Array:
         """Uncached examples that q draws within as many draws as before, the likeliest first."""
-        weight, none = np.empty(len(self.order)), np.zeros((self.k, self.k))
+        weight = np.empty(len(self.order))
+        none = np.zeros((self.k, self.k))
         rates = np.divide(q.share, q.totals, none, where=q.totals > 0)
         for c, block in enumerate(pairwise(self.starts)):
             of = rates[c, 1 - c : 2 - c] if self.two else rates[c]
@@ -343,7 +355,8 @@ class Draws:
             F = F + self.slack * q
         scores, coefficients = np.empty(F.T.shape), np.empty(q.T.shape)
         scores[self.order], coefficients[self.order] = F.T, q.T
-        problem, rows = self.problem, self.problem.rows
+        problem = self.problem
+        rows = self.problem.rows
         if problem.design is not None:
             return problem.combine(coefficients)
         return Vector(

@@ -40,7 +40,8 @@ _exact = parts(
 )  # (x + magic) - magic is not x
 _loop = compiled(fastmath=REORDER, **OPTIONS)
 # 2^64 over the golden ratio: the step of the counter of pseudorandom numbers, which have 53 bits.
-_GOLDEN, _BITS = np.uint64(0x9E3779B97F4A7C15), np.uint64(11)
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_BITS = np.uint64(11)
 _index = np.uint64  # unsigned: no test for an index that counts from the end
 
 
@@ -54,14 +55,18 @@ def _dot(rows, i, u, start, size, b):
     The row is read once for both; one loop for all values of b compiles faster. With kernels u
     holds scores: a look-up.
     """
-    d, at, t = _index(rows.n_columns), _index(start), 0.0
-    after, row = _index(start + (size if b != 0.0 else 0)), _index(i) * d
+    d = _index(rows.n_columns)
+    at = _index(start)
+    t = 0.0
+    after = _index(start + (size if b != 0.0 else 0))
+    row = _index(i) * d
     if rows.form == DENSE:
         for j in range(d):
             t += rows.values[row + j] * (u[at + j] + b * u[after + j])
     elif rows.form == SPARSE:
         for m in range(_index(rows.indptr[i]), _index(rows.indptr[i + 1])):
-            x, j = rows.values[m], _index(rows.indices[m])
+            x = rows.values[m]
+            j = _index(rows.indices[m])
             t += x * (u[at + j] + b * u[after + j])
     else:
         j = _index(i) * _index(rows.stride)
@@ -74,7 +79,8 @@ def _dot(rows, i, u, start, size, b):
 @_inline
 def _axpy(rows, i, c, u, start):
     """``u += c (x_i, constant)`` within a block; kernels: c times a column is added to scores."""
-    d, at = _index(rows.n_columns), _index(start)
+    d = _index(rows.n_columns)
+    at = _index(start)
     row = _index(i) * d
     if rows.form == DENSE:
         for j in range(d):
@@ -119,7 +125,8 @@ def _margin(rows, r, u, size, b):
 def _push(rows, r, delta, shift, u, size):
     """``u += delta a_r`` and, unless shift is 0, ``u' += shift a_r`` for u' after it."""
     i, own, other, sign = _locate(rows, r)
-    sides, factor = 1 if other < 0 else 2, rows.push * sign
+    sides = 1 if other < 0 else 2
+    factor = rows.push * sign
     for part in range(sides if shift == 0.0 else 2 * sides):
         side, after = part % sides, part // sides
         c = factor * (shift if after else delta)
@@ -191,7 +198,8 @@ def _mirror(u, q, phi):
     One power for each coordinate, as ``|u_j|^q = |u_j| |phi_j|``. Entries are first divided by the
     largest one, so that nothing overflows.
     """
-    top, total = 0.0, 0.0
+    top = 0.0
+    total = 0.0
     if q == 2.0:
         return 1.0
     for j in range(u.shape[0]):
@@ -265,7 +273,9 @@ def _accelerate(rows, order, n, nu, gamma, w, s, u, work):
     Their primal vectors lie one after the other in u. What is given and returned in the places of
     w and s is alpha and v.
     """
-    z, phi, size = work[0], work[1], len(u) // 2
+    z = work[0]
+    phi = work[1]
+    size = len(u) // 2
     h, c = 0.0, 1.0
     for j in range(len(s)):
         s[j] -= w[j]
@@ -353,7 +363,8 @@ def ascend(
 
     ``mean`` (of the size of u) gains theta before every step.
     """
-    rows, u = layout_of(problem), alpha.image.reshape(-1)
+    rows = layout_of(problem)
+    u = alpha.image.reshape(-1)
     phi = u if rows.q == 2.0 else np.empty_like(u)
     longest = max(rows.curvature.max(), _ZERO_CURVATURE)
     mean = np.empty(0) if mean is None else mean
@@ -383,10 +394,13 @@ def accelerate(
 
     ``mu`` is the strong convexity of the dual relative to the curvatures of its coordinates.
     """
-    rows, size, m = layout_of(problem), alpha.image.size, alpha.coef.size
+    rows = layout_of(problem)
+    size = alpha.image.size
+    m = alpha.coef.size
     u = np.concatenate([alpha.image.reshape(-1), v.image.reshape(-1)])
     coef = np.concatenate([alpha.coef.reshape(-1), v.coef.reshape(-1)])
-    work, nu = np.empty((2, 0 if rows.q == 2.0 else size)), mu / n**2
+    work = np.empty((2, 0 if rows.q == 2.0 else size))
+    nu = mu / n**2
     gamma = _accelerate(rows, order, float(n), nu, gamma, coef[:m], coef[m:], u, work)
     problem.work.passes += order.size / problem.n_rows
     images, coefs = u.reshape(2, *alpha.image.shape), coef.reshape(2, *alpha.coef.shape)

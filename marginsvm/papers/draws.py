@@ -98,7 +98,8 @@ class Response(NamedTuple):
     @classmethod
     def room(cls, starts: Array, n_rows: int) -> Response:
         """Room for examples of these classes, and so many rows of scores."""
-        k, n = len(starts) - 1, int(starts[-1])
+        k = len(starts) - 1
+        n = int(starts[-1])
         totals, share, logs, table = np.zeros((4, k, k))
         return cls(
             e=np.zeros((n_rows, n)),
@@ -148,7 +149,8 @@ def respond(game, w, offsets, q):
     k = len(q.share)
     for c in range(k):
         for j in range(k):
-            q.totals[c, j], q.logs[c, j] = 0.0, -np.inf
+            q.totals[c, j] = 0.0
+            q.logs[c, j] = -np.inf
             if j != c and game.starts[c] < game.starts[c + 1]:
                 _weigh(game, w, c, j, q)
     if offsets is None:
@@ -162,9 +164,15 @@ def respond(game, w, offsets, q):
 @_part
 def _weigh(game, w, c, j, q):
     """Weights of a group, and their sums."""
-    two, begin, end = len(w) == 1, game.starts[c], game.starts[c + 1]
-    r, run, total = 0 if two else j, begin // RUN + c, 0.0
-    e, x, own = q.e[r, begin:end], w[r, begin:end], w[0 if two else c, begin:end]
+    two = len(w) == 1
+    begin = game.starts[c]
+    end = game.starts[c + 1]
+    r = 0 if two else j
+    run = begin // RUN + c
+    total = 0.0
+    e = q.e[r, begin:end]
+    x = w[r, begin:end]
+    own = w[0 if two else c, begin:end]
     if two:
         sign = 2.0 * j - 1.0
         for i in range(len(e)):
@@ -174,19 +182,22 @@ def _weigh(game, w, c, j, q):
             e[i] = x[i] - own[i]
     top = _largest(e)
     for a in range(0, len(e), RUN):
-        part, weights = e[a : a + RUN], 0.0
+        part = e[a : a + RUN]
+        weights = 0.0
         for i in range(len(part)):
             part[i] = exp2(max(LOG2_E * (part[i] - top), LEAST_EXPONENT))
             weights += part[i]
         if game.prior.shape[0]:
-            prior, weights = game.prior[begin + a : end], 0.0
+            prior = game.prior[begin + a : end]
+            weights = 0.0
             for i in range(len(part)):
                 part[i] *= prior[i]
                 weights += part[i]
         q.runs[r, run] = weights
         total += weights
         run += 1
-    q.totals[c, j], q.logs[c, j] = total, np.log(total) + top
+    q.totals[c, j] = total
+    q.logs[c, j] = np.log(total) + top
 
 
 @_part
@@ -205,7 +216,9 @@ def _largest(x):
 @_part
 def _divide(q, offsets):
     """Shares of the groups, whose margins are shifted by the offsets."""
-    k, top, total = len(q.share), -np.inf, 0.0
+    k = len(q.share)
+    top = -np.inf
+    total = 0.0
     for c in range(k):
         for j in range(k):
             x = q.logs[c, j]
@@ -225,8 +238,12 @@ def _divide(q, offsets):
 @_part
 def _balance(q, beta):
     """``intercepts.balancing_offsets`` with a warm start, in place."""
-    k, largest, off = len(beta), 0.0, 0.0
-    H, step, first = q.table, q.step[0], q.step[1]
+    k = len(beta)
+    largest = 0.0
+    off = 0.0
+    H = q.table
+    step = q.step[0]
+    first = q.step[1]
     for c in range(k):
         first[c] = beta[c]
         for j in range(k):
@@ -285,17 +302,26 @@ def draw(game, offsets, q, rounds, t):
 
     Each class has its own uniform number, so that the start of the cycle does not matter.
     """
-    k, u, path, size = len(q.share), rounds.u[t], q.path, 2
-    path[0], path[1], path[2] = 0, 1, 0
+    k = len(q.share)
+    u = rounds.u[t]
+    path = q.path
+    size = 2
+    path[0] = 0
+    path[1] = 1
+    path[2] = 0
     if not game.balanced:
         group, _ = _find(q.groups, 0, 0, k * k, u[0])
-        path[0], path[1], size = group // k, group % k, 1
+        path[0] = group // k
+        path[1] = group % k
+        size = 1
     elif offsets is not None:
         size = cycle(q, u[0])
     rounds.sizes[t] = size
     for a in range(size):
         c, j = path[a], path[a + 1]
-        r, begin, end = j if len(q.e) > 1 else 0, game.starts[c], game.starts[c + 1]
+        r = j if len(q.e) > 1 else 0
+        begin = game.starts[c]
+        end = game.starts[c + 1]
         first = begin // RUN + c
         last = first + (end - begin + RUN - 1) // RUN
         run, rest = _find(q.runs, r, first, last, u[1 + c] * q.totals[c, j])
@@ -310,7 +336,9 @@ def _find(x, r, begin, end, at):
 
     And ``at`` less the sum before it.
     """
-    running, before, found = 0.0, 0.0, begin
+    running = 0.0
+    before = 0.0
+    found = begin
     for i in range(begin, end):
         if x[r, i] > 0.0:
             found, before = i, running
@@ -328,13 +356,19 @@ def cycle(q, u):
     and the one at the quantile u is drawn: the mean over u is ``share``, and every draw is
     balanced. What rounding leaves is followed to its dead end, and dropped.
     """
-    k, rest, heaviest, walk, size = len(q.share), q.table, q.step, q.walk, 2
+    k = len(q.share)
+    rest = q.table
+    heaviest = q.step
+    walk = q.walk
+    size = 2
     for c in range(k):
         for j in range(k):
             rest[c, j] = q.share[c, j]
         heaviest[0, c] = rest[c, _argmax(rest, c)]
     while u >= 0.0:
-        walk[0], m, around = _argmax(heaviest, 0), 0, -1
+        walk[0] = _argmax(heaviest, 0)
+        m = 0
+        around = -1
         while heaviest[0, walk[m]] > 0.0 and around < 0:
             m += 1
             walk[m] = _argmax(rest, walk[m - 1])
@@ -373,8 +407,11 @@ def move(game, w, g, rounds, t):
 
     In a row of scores, z is a combination of at most two columns.
     """
-    size, theta, beta = rounds.sizes[t], rounds.theta[t], rounds.beta[t]
-    two, drawn = len(w) == 1, rounds.rows[t]
+    size = rounds.sizes[t]
+    theta = rounds.theta[t]
+    beta = rounds.beta[t]
+    two = len(w) == 1
+    drawn = rounds.rows[t]
     game.used[-1] += 1
     for a in range(size):  # the rows' own coordinates
         i, c, r = drawn[a, 0], drawn[a, 1], drawn[a, 2]
@@ -409,7 +446,10 @@ def _advance(game, w, g, factor, one, last, other, theta, beta):
 @_part
 def trace(rounds):
     """Fill ``traces``, backwards."""
-    theta, beta, traces, T = rounds.theta, rounds.beta, rounds.traces, len(rounds.u)
+    theta = rounds.theta
+    beta = rounds.beta
+    traces = rounds.traces
+    T = len(rounds.u)
     traces[T, 0] = 0.0
     traces[T, 1] = 1.0
     for t in range(T - 1, -1, -1):

@@ -105,15 +105,19 @@ class RajBach(Algorithm):
         """Draw from some rows, as often as there are rows in all."""
         from marginsvm.papers import coordinates
 
-        layout, seed, t = layout_of(problem), state.seed, state.t
+        layout = layout_of(problem)
+        seed = state.seed
+        t = state.t
         order = draw(seed, t, rows, problem.n_rows, self.sampling, layout.curvature)
         if accelerated and rows.size > 1:
-            now, mu = (state.alpha, state.v, state.gamma), layout.mu
+            now = (state.alpha, state.v, state.gamma)
+            mu = layout.mu
             alpha, v, gamma = coordinates.accelerate(
                 problem, order, rows.size, mu, *now
             )
         else:
-            alpha, gamma = state.v.copy(), 1.0 / rows.size
+            alpha = state.v.copy()
+            gamma = 1.0 / rows.size
             coordinates.ascend(problem, order, alpha)
             v = alpha
         return replace(state, t=t + 1, alpha=alpha, v=v, gamma=gamma)
@@ -225,7 +229,8 @@ class DualLp(RajBach):
 
     def start(self, problem: KernelMatrixAdapter) -> DualLpState:
         """Begin at zero; all rows are drawn from."""
-        state, rows = super().start(problem), problem.rows.flat_indices()
+        state = super().start(problem)
+        rows = problem.rows.flat_indices()
         return DualLpState(
             **vars(state), rows=rows, found=Pocket(state.v, 0.0, state.v)
         )
@@ -265,10 +270,8 @@ class DualLp(RajBach):
     def measured(self, problem: KernelMatrixAdapter, state: DualLpState) -> DualLpState:
         """Compute all margins; choose another working set if it lacks the smallest one."""
         margins = problem.margins(state.v)
-        lowest, pocket = (
-            int(margins.argmin()),
-            state.found.after(problem.rows, state.v, margins),
-        )
+        lowest = int(margins.argmin())
+        pocket = state.found.after(problem.rows, state.v, margins)
         state = replace(state, found=pocket)
         if self.shrinking and (state.t == 1 or not np.isin(lowest, state.rows)):
             v = without_traces(problem, state.v)
@@ -407,11 +410,14 @@ def weighted_pocket(
         return known
     from marginsvm.papers import coordinates
 
-    flat, u, w = rows.flat_indices(), problem.zeros(), known.vector
+    flat = rows.flat_indices()
+    u = problem.zeros()
+    w = known.vector
     weights = rows.weighted(np.ones(rows.shape)).ravel()[flat]
     pocket = Pocket(w, 0.0, w).after(rows, w, problem.margins(w))
     for t in range(LAST_RESORT):
-        draws, u = np.random.default_rng((seed, t)), u.copy()
+        draws = np.random.default_rng((seed, t))
+        u = u.copy()
         order = draws.choice(flat, size=problem.n_rows, p=weights / weights.sum())
         coordinates.ascend(problem, order, u)
         pocket = pocket.after(rows, u, problem.margins(u))

@@ -28,16 +28,22 @@ MOST_ROWS = 2500  # largest working set; its matrices take 200 MB
 # on their number or sparsity, so that a fit takes the same steps for all forms of the same data.
 # The matrix of m rows takes m^2 / 10, pivoting m^3 / 10,000, calls from Python 500 in an epoch and
 # five times that in a Newton step.
-PRODUCT, PIVOTING, CALLS, MORE_CALLS = 10.0, 10_000.0, 500.0, 5.0
+PRODUCT = 10.0
+PIVOTING = 10_000.0
+CALLS = 500.0
+MORE_CALLS = 5.0
 POWERS = 6.0  # cost of a coordinate step with powers, relative to one without
 # Levenberg-Marquardt damping, relative to the mean curvature: initial, least and largest. It keeps
 # the step near the current alpha, where the model is accurate, and makes the model definite where
 # rows are dependent. It is divided or multiplied by ten as the model is right or wrong.
-FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-2, 1e-12, 1e3
+FIRST_DAMPING = 1e-2
+LEAST_DAMPING = 1e-12
+MOST_DAMPING = 1e3
 TRIES = 8  # attempts at pivoting in one step, each with ten times the damping
 FLAT_SLOPE = 1e-3  # slope at a maximum along a step, relative to the initial slope
 # Relative error of a shortened step; and the shortest step.
-PRECISE, SHORTEST_STEP = 1e-4, 1e-12
+PRECISE = 1e-4
+SHORTEST_STEP = 1e-12
 # Exchanges without fewer infeasible rows before pivoting stops: it may cycle.
 TURNS_WITHOUT_PROGRESS = 3
 INFEASIBLE = 1e-10  # rounding, relative to the largest end or alpha
@@ -74,11 +80,13 @@ class Newton:
         """A Newton step on some rows, with exact line search on the dual objective."""
         intervals = intervals_of(problem.rows)
         low, high = intervals.low.ravel()[chosen], intervals.high.ravel()[chosen]
-        weights, H = v.coef.ravel()[chosen], second_derivatives(problem, v, chosen)
+        weights = v.coef.ravel()[chosen]
+        H = second_derivatives(problem, v, chosen)
         pull = (
             H @ weights - problem.margins(v).ravel()[chosen]
         )  # also of the rows left out
-        damping, diagonal = self.damping, H.diagonal().copy()
+        damping = self.damping
+        diagonal = H.diagonal().copy()
         for _ in range(TRIES):
             added = damping * diagonal.mean()
             np.fill_diagonal(H, diagonal + added)
@@ -99,8 +107,10 @@ class Newton:
 
 def working_set(problem: KernelMatrixAdapter, v: Vector) -> Array:
     """The support, and as many rows (at least ``LEAST_ADDED``) with the largest violations."""
-    flat, ends = problem.rows.flat_indices(), intervals_of(problem.rows)
-    score, weight = problem.margins(v).ravel()[flat], v.coef.ravel()[flat]
+    flat = problem.rows.flat_indices()
+    ends = intervals_of(problem.rows)
+    score = problem.margins(v).ravel()[flat]
+    weight = v.coef.ravel()[flat]
     inside = np.minimum(score - ends.low.ravel()[flat], ends.high.ravel()[flat] - score)
     n = int(np.count_nonzero(weight))
     size = min(len(flat), n + max(LEAST_ADDED, n))
@@ -112,7 +122,8 @@ def second_derivatives(
     problem: KernelMatrixAdapter, v: Vector, row_ids: Array
 ) -> Array:
     """Second derivatives at v of half the squared norm, along some rows."""
-    design, norm = problem.design, problem.norm_of_predictors
+    design = problem.design
+    norm = problem.norm_of_predictors
     if design is None:
         return problem.gram(row_ids, row_ids)
     examples, signs = problem.rows.locate(row_ids)
@@ -148,12 +159,16 @@ def pivoted(
     near : ndarray of shape (m,)
         Initial guess; only its signs are used.
     """
-    point, ends = low == high, np.abs(np.append(low, high))
+    point = low == high
+    ends = np.abs(np.append(low, high))
     small = INFEASIBLE * float(ends[np.isfinite(ends)].max(initial=0.0))
-    side, fewest, left = np.sign(near), len(H) + 1, TURNS_WITHOUT_PROGRESS
+    side = np.sign(near)
+    fewest = len(H) + 1
+    left = TURNS_WITHOUT_PROGRESS
     while left >= 0:
         let_interrupts_through()  # of thousands of rows, a factor takes a second
-        face, b = np.flatnonzero(side), np.zeros(len(H))
+        face = np.flatnonzero(side)
+        b = np.zeros(len(H))
         if len(face):
             load = (np.where(side > 0, low, high) + pull)[face]
             _, b[face], failed = dposv(H[face[:, None], face], load)
@@ -169,7 +184,8 @@ def pivoted(
         if changed == 0:
             return np.where(point | (b * side > 0.0), b, 0.0)
         left = TURNS_WITHOUT_PROGRESS if changed < fewest else left - 1
-        side, fewest = wanted, min(changed, fewest)
+        side = wanted
+        fewest = min(changed, fewest)
     return None
 
 

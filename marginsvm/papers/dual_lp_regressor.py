@@ -114,7 +114,8 @@ class IntervalAscent(DualLp):
 
     def start(self, problem: KernelMatrixAdapter) -> DualLpState:
         """Begin at zero."""
-        state, farthest = super().start(problem), intervals_of(problem.rows).farthest
+        state = super().start(problem)
+        farthest = intervals_of(problem.rows).farthest
         fit, dual = self._fit(problem, state.v), self._dual(problem, state.v)
         return replace(state, found=BestFit(fit, state.v, dual, farthest))
 
@@ -123,7 +124,8 @@ class IntervalAscent(DualLp):
 
         A second predictor is that of the largest dual objective along the ray of v.
         """
-        alpha, found = intervals_of(problem.rows).admissible(state.v.coef), state.found
+        alpha = intervals_of(problem.rows).admissible(state.v.coef)
+        found = state.found
         v = state.v
         if not np.array_equal(alpha, v.coef):
             v = problem.combine(alpha, precise=True)
@@ -134,7 +136,8 @@ class IntervalAscent(DualLp):
         # ties in the error: the lower cost
         best = min(found.fit, *fits, key=lambda fit: (found.error(fit), fit.cost))
         found = found._replace(fit=best)
-        soft, early = problem.ridge is not None, state.t < FIRST_TRY
+        soft = problem.ridge is not None
+        early = state.t < FIRST_TRY
         tried = (
             soft
             or early
@@ -181,15 +184,14 @@ class IntervalAscent(DualLp):
         self, problem: KernelMatrixAdapter, state: Any, before: Progress, n_iter: int
     ) -> Progress:
         """The largest bound, and the predictor of the least error."""
-        fit, found = state.found.fit, state.found
+        fit = state.found.fit
+        found = state.found
         error = found.error(fit) if found.zero > 0.0 else 0.0
         least = (
             np.inf if found.infeasible else float(np.sqrt(2.0 * found.dual.objective()))
         )
-        norm, violation = (
-            float(np.sqrt(2.0 * fit.primal.objective)),
-            float(fit.primal.violation),
-        )
+        norm = float(np.sqrt(2.0 * fit.primal.objective))
+        violation = float(fit.primal.violation)
         return before._replace(
             lower=1.0 / norm if norm > 0.0 else np.inf,
             upper=1.0 / least if least > 0.0 else np.inf,
@@ -201,7 +203,8 @@ class IntervalAscent(DualLp):
 
     def certified(self, problem: KernelMatrixAdapter, progress: Progress) -> Certified:
         """Prove the predictor of the least error and the dual variables of the largest bound."""
-        found, (qp,) = progress.state.found, problem.programs
+        found = progress.state.found
+        (qp,) = problem.programs
         point = problem.w_of(found.fit.vector), np.zeros(qp.k)
         alpha = weights_of(qp, found.weights.coef)
         return prove_intervals(

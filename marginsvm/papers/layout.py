@@ -80,13 +80,15 @@ def layout_of(problem: KernelMatrixAdapter) -> RowLayout:
     """The rows of a problem as plain arrays, made once."""
     found = _LAYOUTS.get(problem)
     if found is None:
-        rows, q = problem.rows, problem.norm_of_predictors.q
+        rows = problem.rows
+        q = problem.norm_of_predictors.q
         # with more than two classes, two share a row: (x, -x)
         lengths = problem.lengths * rows.square ** (2.0 / q)
         curvature = rows.per_example((q - 1.0) * lengths)
         ridge = 0.0 if problem.ridge is None else problem.ridge
         ridge = np.broadcast_to(ridge, rows.shape)
-        curvature, intervals = curvature + ridge, intervals_of(rows)
+        curvature = curvature + ridge
+        intervals = intervals_of(rows)
         convexity = ridge / np.maximum(curvature, np.finfo(float).tiny)
         found = _LAYOUTS[problem] = RowLayout(
             codes=rows.codes,
@@ -104,7 +106,8 @@ def layout_of(problem: KernelMatrixAdapter) -> RowLayout:
 
 def _arrays(problem: KernelMatrixAdapter) -> dict[str, Any]:
     """Fields that depend on how the examples are stored."""
-    design, none = problem.design, np.empty(0, np.int32)
+    design = problem.design
+    none = np.empty(0, np.int32)
     if design is None:
         gram = cast("Gram", problem.examples)
         K = gram.whole()
@@ -120,7 +123,8 @@ def _arrays(problem: KernelMatrixAdapter) -> dict[str, Any]:
             "block": 1,
             "stride": int(np.prod(problem.rows.score_shape[1:])),
         }
-    X, sparse = design.X.array, design.sparse
+    X = design.X.array
+    sparse = design.sparse
     assert design.centre is None
     return {
         "form": SPARSE if sparse else DENSE,

@@ -103,7 +103,8 @@ class Momentum(Algorithm):
 
     def pseudoexample(self, q: BestResponse) -> Vector:
         """``-Z^T q``, scaled by ``gradient``."""
-        weights, mass = q.weights, 1.0
+        weights = q.weights
+        mass = 1.0
         if self.gradient == "theory":
             mass = weights.mass / weights.smoothness
         elif self.gradient == "plain":

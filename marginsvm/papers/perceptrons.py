@@ -252,7 +252,8 @@ class VonNeumann(Algorithm):
         self, problem: KernelMatrixAdapter, state: VonNeumannState
     ) -> VonNeumannState:
         """Move towards the row of smallest margin, with exact line search."""
-        p, row = state.p, state.worst.vector
+        p = state.p
+        row = state.worst.vector
         away = p - row
         length = problem.dot(away, away)
         theta = min(max(problem.dot(p, away) / length, 0.0), 1.0) if length > 0 else 0.0
@@ -325,11 +326,9 @@ class Mistakes(Perceptron):
 
 def margin_error(problem: KernelMatrixAdapter, w: Vector) -> float:
     """Estimate of the rounding of margins of a vector in float64."""
-    examples, design, norm = (
-        problem.examples,
-        problem.design,
-        problem.norm_of_predictors,
-    )
+    examples = problem.examples
+    design = problem.design
+    norm = problem.norm_of_predictors
     error = UNIT * (examples.additions[0] + 8) + examples.rounding
     if design is None:
         highest = float(np.abs(examples.squared_norms).max())
@@ -509,12 +508,16 @@ class OnlineLp(Algorithm):
 
     def start(self, problem: KernelMatrixAdapter) -> OnlineState:
         """Begin at zero."""
-        u, seed = problem.zeros(), draw_seed(self.random_state)
+        u = problem.zeros()
+        seed = draw_seed(self.random_state)
         return OnlineState(0, seed, u, np.zeros(u.image.size), u, u, Pocket(u, 0.0, u))
 
     def step(self, problem: KernelMatrixAdapter, state: OnlineState) -> OnlineState:
         """An epoch: as many draws as there are rows."""
-        t, rows, u, total = state.t, problem.rows, state.u.copy(), state.total.copy()
+        t = state.t
+        rows = problem.rows
+        u = state.u.copy()
+        total = state.total.copy()
         order = draw(state.seed, t, rows.flat_indices(), problem.n_rows, "uniform")
         model = self._epoch(problem, order, u, total)
         pocket = state.pocket.after(rows, model, problem.margins(model))

@@ -119,7 +119,8 @@ class IteratedSmoothed(Algorithm):
 
     def start(self, problem: KernelMatrixAdapter) -> IteratedState:
         """Begin at the uniform distribution, after a search for equal examples."""
-        q, nothing = problem.respond(problem.zeros()).vector, problem.zeros()
+        q = problem.respond(problem.zeros()).vector
+        nothing = problem.zeros()
         return IteratedState(
             0, q, *self._inner(problem, q), nothing, contradiction(problem)
         )
