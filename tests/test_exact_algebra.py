@@ -97,6 +97,32 @@ def test_positive_weights_solve_the_equations(kind, seed):
     assert exact.positive_weights(np.abs(A) + (A == 0), q) is None
 
 
+@pytest.mark.parametrize("integers_wanted", [True, False])
+@pytest.mark.parametrize("seed", range(10))
+def test_gains_are_positive_in_sum_and_decide_nothing_else(seed, integers_wanted):
+    rng = np.random.default_rng(seed)
+    A, q = balanced(rng, 3, 6, "floats")
+    if seed % 2:  # nearly dependent: last digits decide which weights are found
+        A[2] = A[0] + 1e-16 * A[2]
+        A[2, -1] = -(A[2, :-1] @ q[:-1]) / q[-1]
+    weights = exact.positive_weights(A, q, integers_wanted=True)
+    gains = rng.standard_normal(6)
+    gains += (1e-9 - gains @ q) / q.sum()  # by rounding, next to 10^-9
+
+    def found(gains):
+        of = {"gains": gains, "integers_wanted": integers_wanted}
+        return exact.positive_weights(A, q, **of)
+
+    assert (found(np.ones(6)) is None) == (weights is None)
+    if integers_wanted and weights is not None:
+        parts = zip(exact.integers(gains), weights, strict=True)
+        exactly = sum(g * x for g, x in parts)
+        assert (found(gains) is not None) == (exactly > 0)
+        assert (found(-gains) is not None) == (exactly < 0)
+        assert found(1e-9 * np.ones(6)) == weights
+    assert found(0.0 * gains) is None
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_weights_proved_by_error_bounds_exist(seed):
     """The last column makes them thin, or leaves none."""

@@ -1,5 +1,6 @@
 """Support vector regression by the exact solver: its objectives, proofs and attributes."""
 
+from functools import partial
 from importlib.util import find_spec
 
 import numpy as np
@@ -165,6 +166,29 @@ def test_that_no_predictor_fits_is_said_of_the_outputs_of_which_it_is_proved(rng
     assert np.isinf(reg.objective_bound_).tolist() == [True, False]
     false = np.full(2, np.inf)
     refused(reg, "objective_bound_ is inf", X, Y, exact=True, objective_bound=false)
+
+
+@pytest.mark.parametrize(
+    ("cls", "n_outputs", "seeds"),
+    [
+        (MaxMarginRegressor, 1, (9, 15, 29, 32, 44, 49, 53)),
+        (MaxMarginRegressor, 3, (7, 11, 12, 15, 20, 22, 40, 44)),
+        (partial(DualLpRegressor, max_iter=20), 1, (15, 17, 20, 29, 32, 42, 49, 56)),
+    ],
+)
+def test_infeasible_of_examples_on_a_line_is_proved_near_what_is_published(
+    cls, n_outputs, seeds
+):
+    """But for rounding they are on one: last digits of weights decide what is proved nearby."""
+    found = 0
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        X = np.outer(rng.standard_normal(8), rng.standard_normal(3))
+        Y = rng.standard_normal((8, n_outputs))
+        reg = fit(cls(C=np.inf, epsilon=0.05), X, Y if n_outputs > 1 else Y[:, 0])
+        found += reg.certificate_.feasible is False
+        assert check_certificate(reg, X, Y if n_outputs > 1 else Y[:, 0]), seed
+    assert found
 
 
 def test_interpolation_is_the_shortest(rng):

@@ -131,10 +131,9 @@ def _of_sums(n: int) -> float:
 
 
 def solution_is_near(A: Array, q: Array, error: Values = 0.0) -> bool:
-    """Whether positive weights near q solve ``A q* = 0``, by Krawczyk's argument.
+    """Whether positive weights near q solve ``A q* = 0``, see ``change_to_solution``.
 
-    The first columns form a square matrix B, which has to be regular; only their weights change.
-    With ``R B`` near I, the change is at most ``|R A q| / (1 - |I - R B|)``.
+    The first columns form a square matrix, which has to be regular; only their weights change.
 
     Parameters
     ----------
@@ -144,12 +143,21 @@ def solution_is_near(A: Array, q: Array, error: Values = 0.0) -> bool:
     error : ndarray or float
         Bounds on the errors of A's entries: True is a proof for all errors within them.
     """
+    return change_to_solution(A, q, error) < q[: len(A)].min(initial=np.inf)
+
+
+def change_to_solution(A: Array, q: Array, error: Values = 0.0) -> float:
+    """Bound on the change of the first weights with which ``A q* = 0``, by Krawczyk's argument.
+
+    The first columns form a square matrix B. With ``R B`` near I, the change is at most
+    ``|R A q| / (1 - |I - R B|)``; infinite: B is not proved to be regular.
+    """
     n = len(A)
     wide = Extended
     given = np.broadcast_to(error, A.shape)
     found = _inverse(A[:, :n], given[:, :n])
     if found is None:
-        return False
+        return np.inf
     R, defect = found
     with np.errstate(all="ignore"):
         rest = A.astype(wide) @ q.astype(wide)
@@ -160,16 +168,20 @@ def solution_is_near(A: Array, q: Array, error: Values = 0.0) -> bool:
         change = np.abs(R @ rest.astype(float)) + np.abs(R) @ (
             error + _of_sums(n) * bound
         )
-        return bool(
-            1.01 * np.max(change, initial=0.0) / (1 - defect)
-            < q[:n].min(initial=np.inf)
-        )
+        return 1.01 * float(np.max(change, initial=0.0)) / (1 - defect)
 
 
 def positive_weights(
-    A: Array, q: Array, *, integers_wanted: bool = False
+    A: Array,
+    q: Array,
+    *,
+    gains: Array | None = None,
+    integers_wanted: bool = False,
 ) -> list[int] | None:
     """Whether positive weights on all columns, near q, solve ``A q* = 0`` exactly.
+
+    Gains only have to be positive in sum: they decide nothing else, so that a proof found in some
+    units is found again in others.
 
     Parameters
     ----------
@@ -177,6 +189,8 @@ def positive_weights(
         Floats, or integers.
     q : ndarray of shape (n_weights,)
         Positive floats with ``A q`` near 0.
+    gains : ndarray of shape (n_weights,) or None
+        Floats with ``gains'q* > 0``; None: that is not asked.
     integers_wanted : bool
         If False, an empty list may be returned: weights are proved to exist.
 
@@ -187,7 +201,7 @@ def positive_weights(
     """
     A = A[(A != 0).any(axis=1)]
     if not len(A):
-        return [1] * len(q)
+        return _gaining(integers(q), gains)
     whole = A.dtype.kind != "f"
     if whole:
         F = floats(A)[0]
@@ -209,7 +223,10 @@ def positive_weights(
     order, rank = independent_first(F * np.maximum(q, 1e-3 * q.max()))
     if rank == len(F) and not integers_wanted:
         error = 2 * UNIT * np.abs(F[:, order]) if whole else 0.0
-        if solution_is_near(F[:, order], q[order], error):
+        change = change_to_solution(F[:, order], q[order], error)
+        if change < q[order[:rank]].min() and (
+            gains is None or _gains_more(gains, q, order[:rank], change)
+        ):
             return []
     if not small:
         return None
@@ -218,7 +235,22 @@ def positive_weights(
     x = np.linalg.lstsq(F[:, first], -F[:, rest] @ q[rest], rcond=None)[0]
     if x.min(initial=0.0) < -CLEARLY * np.abs(x).max(initial=0.0):
         return None  # exact integers would be negative as well
-    return _solved(A if whole else rows_of_integers(A), q, order)
+    found = _solved(A if whole else rows_of_integers(A), q, order)
+    return None if found is None else _gaining(found, gains)
+
+
+def _gains_more(gains: Array, q: Array, changed: Array, change: float) -> bool:
+    """Whether gains are positive in sum, if some weights change by at most ``change``."""
+    lost = np.abs(gains[changed]).sum() * change + _of_sums(len(q)) * np.abs(gains) @ q
+    return bool(gains @ q > 1.01 * lost)
+
+
+def _gaining(q: list[int], gains: Array | None) -> list[int] | None:
+    """Integer weights; None: their gains are not positive in sum."""
+    if gains is None:
+        return q
+    parts = zip(integers(gains), q, strict=True)
+    return q if sum(gain * x for gain, x in parts) > 0 else None
 
 
 def _solved(M: Array, q: Array, order: Array) -> list[int] | None:
@@ -395,7 +427,7 @@ def refuting_weights(
 
     Row r has the value ``v_r = sum_k S_rk (w_k x_r + b_k)``. The system ``v > 0`` is infeasible if
     a nonnegative combination of the rows is exactly 0 (Gordan); ``v >= gains`` is infeasible if
-    such a combination has a positive sum of gains (Farkas), which is one more unknown.
+    such a combination has a positive sum of gains (Farkas).
 
     Parameters
     ----------
@@ -439,10 +471,7 @@ def refuting_weights(
         x = np.column_stack([x, np.ones(len(x))]) if intercept else x
         A = np.einsum("rk,rd->kdr", S[some], x).reshape(-1, len(some))
         w = q[some]
-        if gains is not None:
-            unit = np.ldexp(1.0, int(np.frexp(gains[some] @ w / w.max())[1]))
-            A = np.block([[A, np.zeros((len(A), 1))], [gains[some], -unit]])
-            w = np.append(w, gains[some] @ w / unit)
+        gain = None if gains is None else gains[some]
         if signs is not None:
             bound = np.flatnonzero(signs)
             units = np.exp2(np.frexp(np.abs(Z).max(axis=0))[1])[bound]
@@ -451,7 +480,8 @@ def refuting_weights(
             E[bound, np.arange(len(bound))] = signs[bound] * units
             A = np.hstack([A, E[:, lacking > 0]])
             w = np.append(w, lacking[lacking > 0])
-        found = positive_weights(A, w, integers_wanted=integers_wanted)
+            gain = None if gain is None else np.append(gain, 0.0 * w[len(gain) :])
+        found = positive_weights(A, w, gains=gain, integers_wanted=integers_wanted)
         if found is not None:
             whole = dict(
                 zip(some.tolist(), found, strict=False)

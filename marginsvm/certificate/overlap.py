@@ -84,6 +84,7 @@ def rows_with_weight(
     """Rows with alpha > 0, their score coefficients and (for intervals) targets."""
     rows = qp.rows
     r = rows.ids[np.flatnonzero(rows.flat(alpha))]
+    r = r[np.argsort(rows.example_of(r), kind="stable")]
     # coefficients of several classes sum to 0: the last ones add no equation
     S = rows.of_scores(r)[:, : rows.n_intercepts]
     if qp.by_margins:
