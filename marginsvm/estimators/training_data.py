@@ -26,13 +26,7 @@ from marginsvm.estimators.inputs import (
     validated,
 )
 from marginsvm.fit import Requirements
-from marginsvm.problem.adapter import (
-    LARGEST_NORM,
-    GramAdapter,
-    KernelMatrixAdapter,
-    LinearAdapter,
-    NotFinite,
-)
+from marginsvm.problem.adapter import GramAdapter, KernelMatrixAdapter, LinearAdapter
 from marginsvm.problem.gram import diagonal_of
 from marginsvm.problem.kernel_functions import Kernel, kernel_on
 from marginsvm.problem.matrix import (
@@ -46,6 +40,7 @@ from marginsvm.problem.norms import LpNorm, SignedNorm
 from marginsvm.problem.responses import below
 from marginsvm.problem.rows import Intervals, OutputRows, Rows, make_rows, share_caps
 from marginsvm.problem.spec import ProblemSpec
+from marginsvm.problem.units import LARGEST_NORM, NotFinite
 
 LARGEST_WEIGHT = (
     1e100  # sample weights are between its inverse and it: they are squared

@@ -15,7 +15,6 @@ from marginsvm.problem.design import Design, mean_of
 from marginsvm.problem.examples import FloatExamples
 from marginsvm.problem.gram import Gram
 from marginsvm.problem.matrix import (
-    FLOAT32,
     FLOAT64,
     Matrix,
     as_matrix,
@@ -32,6 +31,7 @@ from marginsvm.problem.responses import (
     softmax,
 )
 from marginsvm.problem.rows import Rows, share_caps
+from marginsvm.problem.units import check_finite, check_single, largest_square
 from marginsvm.problem.vectors import (
     BestResponse,
     Predictor,
@@ -41,9 +41,6 @@ from marginsvm.problem.vectors import (
 )
 from marginsvm.problem.work import Work
 
-# Sizes (units of x) whose squares neither overflow nor vanish; and those of float32.
-LARGEST_NORM = 1e152
-LARGEST_FLOAT32 = 1e35
 # Number of examples whose mean is the centre where iterations do not depend on the radius: any
 # point among the examples will do, and the mean of all would take a pass.
 CENTRE = 256
@@ -56,10 +53,6 @@ INDEFINITE = (
     "The kernel matrix is not positive semidefinite ({}): it holds no inner products, and margins "
     "mean nothing. Choose another kernel, such as 'rbf', or other parameters of this one{}."
 )
-
-
-class NotFinite(ValueError):  # noqa: N818 - of examples
-    """Examples that hold NaN or infinity, or that are too long for float64."""
 
 
 class KernelMatrixAdapter(ABC):
@@ -160,30 +153,8 @@ class KernelMatrixAdapter(ABC):
         self.n_rows = rows.n_rows
         self.norm_of_predictors = norm
         self.upper: Array | None = None
-        self._measure(examples, squared, C, unit)
-
-    def _measure(
-        self, examples: FloatExamples, squared: Array, C: float, unit: float
-    ) -> None:
-        """Set the units by the longest row, counting sample weights above 1 as 1."""
-        weights = self._weights
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            longest = float((squared + 0.5 / (C * np.minimum(weights, 1.0))).max())
-        short = longest < LARGEST_NORM**-2
-        if short:  # unless all rows are zero
-            entry = (
-                unit + float(examples.spread.max())
-                if isinstance(examples, Design)
-                else longest**0.5
-            )
-            short = 0.0 < entry < 1 / LARGEST_NORM
-        if short or not longest < LARGEST_NORM**2:
-            raise ValueError(
-                f"the squared norms of the examples (and 1 / 2C) come to {longest:.3g}, outside "
-                f"the range of float64: scale X to entries between {1 / LARGEST_NORM:g} and "
-                f"{LARGEST_NORM:g}, and C with the inverse of their squares"
-            )
-        radius = float(np.sqrt(self.rows.square * longest))
+        longest = largest_square(examples, squared, C, self._weights, unit)
+        radius = float(np.sqrt(rows.square * longest))
         self._take_units(examples, squared, radius or unit or 1.0)
         self._soften(C)
 
@@ -472,23 +443,11 @@ class LinearAdapter(KernelMatrixAdapter):
                 mean = mean_of(X, rows.weights, None if whole else CENTRE)
             design = Design.of(X, mean, constant, norm=norm)
             squared = design.squared_lengths(norm)
-            if not np.isfinite(squared.max()):
-                raise NotFinite(
-                    "examples hold NaN or infinity, or their squared norms overflow float64: scale "
-                    "X"
-                )
+            check_finite(squared)
             squared = norm.squared_with_entry(squared, constant)
             unit = 0.0 if mean is None else float(np.sqrt(mean @ mean))
         super().__init__(design, rows, C, norm, squared, unit)
-        if (
-            X.dtype == FLOAT32
-            and X.factor is None
-            and self.radius * LARGEST_FLOAT32 < 1.0
-        ):
-            raise ValueError(
-                f"the longest row has the norm {self.radius:.3g}, by which numbers of float32 "
-                "cannot be divided: scale X, or pass it as float64"
-            )
+        check_single(X, self.radius)
 
     def _take_units(
         self, examples: FloatExamples, squared: Array, radius: float
@@ -628,22 +587,15 @@ class GramAdapter(KernelMatrixAdapter):
         constant = gram.constant
         if kernel is not None and (plan is not None or not whole):
             size, batch = plan or (0.25 * cache_size, 32)  # the solver takes the rest
-            size -= (
-                getattr(X, "extra_bytes", 0) / 2**20
-            )  # of a kernel that prepared its examples
+            # of a kernel that prepared its examples
+            size -= getattr(X, "extra_bytes", 0) / 2**20
             order = None if plan is None else rows.by_class[0]
             gram.keep_columns(size, batch, rows.n_classes, order)
         highest = float(np.sqrt(np.abs(gram.diagonal).max() + constant**2))
         squared = gram.diagonal.astype(FLOAT64)
         if rows.balanced and whole:  # about the mean: invariant to shifts
-            v = np.ones(gram.n) if rows.weights is None else rows.weights
-            if plan is not None and kernel is not None and gram.n > CENTRE:
-                some = np.linspace(0, gram.n - 1, CENTRE).astype(int)
-                v = np.bincount(some, v[some], minlength=gram.n)
-            v = v / v.sum()
-            with single_threaded_blas():
-                from_mean = gram.scores(v) - constant**2
-            squared = squared - 2.0 * from_mean + v @ from_mean
+            few = plan is not None and kernel is not None
+            squared = gram.squared_about_mean(rows.weights, CENTRE if few else gram.n)
         squared = np.maximum(squared, 0.0) + constant**2
         super().__init__(gram, rows, C, norm, squared, highest)
         self.precision = gram.dtype

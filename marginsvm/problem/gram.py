@@ -15,7 +15,12 @@ import scipy.sparse as sp
 from scipy.linalg.lapack import dpotrf
 
 from marginsvm._rounding import CHAIN, PAIRWISE, additions, product
-from marginsvm._threads import cached_property, copied, ordered_map
+from marginsvm._threads import (
+    cached_property,
+    copied,
+    ordered_map,
+    single_threaded_blas,
+)
 from marginsvm._typing import Array, Values
 from marginsvm.problem.column_cache import CACHE_SIZE, TAKEN, ColumnCache
 from marginsvm.problem.examples import FloatExamples
@@ -354,6 +359,20 @@ class Gram(FloatExamples):
     def squared_norms(self) -> Array:
         """Squared norms of the examples."""
         return self._scaled(self.diagonal)
+
+    def squared_about_mean(self, weights: Array | None, most: int) -> Array:
+        """Squared norms about the weighted mean of at most so many examples, evenly spaced.
+
+        Without the constant feature, in the user's units.
+        """
+        v = np.ones(self.n) if weights is None else weights
+        if self.n > most:
+            some = np.linspace(0, self.n - 1, most).astype(int)
+            v = np.bincount(some, v[some], minlength=self.n)
+        v = v / v.sum()
+        with single_threaded_blas():
+            from_mean = self.scores(v) - self.constant**2
+        return self.diagonal.astype(FLOAT64) - 2.0 * from_mean + v @ from_mean
 
     def published(self, w: Array) -> tuple[Array, Values]:
         """The coefficients of kernel values, and the offset subtracted from scores."""
