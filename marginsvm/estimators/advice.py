@@ -14,7 +14,8 @@ from marginsvm.problem.spec import ProblemSpec
 
 # If the gap before rounding is at most this part of the published gap, rounding dominates; and the
 # relative gap above which bounds are not worth accepting.
-ROUNDING_SHARE, WORTHLESS = 0.5, 0.5
+ROUNDING_SHARE = 0.5
+WORTHLESS = 0.5
 SIMILAR = 10.0  # largest ratio of the spreads of two features in similar units
 
 
@@ -83,7 +84,8 @@ def _at_the_limit(clf: Any, problem: KernelMatrixAdapter, hidden: bool) -> str:
                 "No method came nearer; kernel values in float32 have seven digits. "
                 f"{wider}"
             )
-    text, ways = "No method came nearer", []
+    text = "No method came nearer"
+    ways = []
     if hidden:
         text = "More iterations do not help: rounding in float64 hides the rest"
     if clf.margin_ > 0.0 and clf.gap_ < WORTHLESS:

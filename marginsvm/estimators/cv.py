@@ -196,11 +196,9 @@ class MaxMarginClassifierCV(
         best = MaxMarginClassifier(**{name: getattr(self, name) for name in SHARED})
         training = training_data(best, X, y, sample_weight)  # validates the data
         # as arrays, with examples of weight 0
-        things, floats, weight = (
-            as_objects(self.kernel, X),
-            [np.float64, np.float32],
-            None,
-        )
+        things = as_objects(self.kernel, X)
+        floats = [np.float64, np.float32]
+        weight = None
         Z = (
             check_array(X, accept_sparse="csr", dtype=floats)
             if things is None
@@ -209,14 +207,14 @@ class MaxMarginClassifierCV(
         if sample_weight is not None:
             weight = _check_sample_weight(sample_weight, Z, dtype=np.float64)
             sample_weight = weight  # a number is the weight of every example
-        Z, t = canonical(Z), column_or_1d(y)
-        split, of_scores = (
-            {},
-            {} if sample_weight is None else {"sample_weight": sample_weight},
-        )
+        Z = canonical(Z)
+        t = column_or_1d(y)
+        split = {}
+        of_scores = {} if sample_weight is None else {"sample_weight": sample_weight}
         if _routing_enabled():
             routed = process_routing(self, "fit", sample_weight=sample_weight, **params)
-            split, of_scores = dict(routed.splitter.split), dict(routed.scorer.score)
+            split = dict(routed.splitter.split)
+            of_scores = dict(routed.scorer.score)
         everyone = np.arange(len(t))  # folds may be given as masks
         cv = check_cv(self.cv, t, classifier=True)
         splits = [
@@ -231,12 +229,11 @@ class MaxMarginClassifierCV(
             [training.kernel.gamma] if self.gammas is None else gammas_in_order(self)
         )
         scorer = self.scoring and get_scorer(self.scoring)
-        Cs, in_folds = [], []
+        Cs = []
+        in_folds = []
         for gamma in gammas:
-            kernel, data = (
-                kernel_with(training.spec, gamma) if gamma else training.kernel,
-                Z,
-            )
+            kernel = kernel_with(training.spec, gamma) if gamma else training.kernel
+            data = Z
             model.set_params(kernel=self.kernel, gamma=gamma or self.gamma)
             Cs.append(costs_in_order(self.Cs, model, replace(training, kernel=kernel)))
             if self.kernel not in ("linear", "precomputed") and len(t) <= MAX_EXAMPLES:
@@ -254,7 +251,8 @@ class MaxMarginClassifierCV(
             )
             in_folds.append(folds)
         scores, gaps = np.array(in_folds).transpose(2, 1, 0, 3)
-        costs, mean = np.array(Cs), np.nanmean(scores, axis=0)
+        costs = np.array(Cs)
+        mean = np.nanmean(scores, axis=0)
         i, j = np.unravel_index(int(np.nanargmax(mean)), mean.shape)
         found = {
             **training.features,
@@ -263,7 +261,9 @@ class MaxMarginClassifierCV(
         }
         found["best_score_"] = float(mean[i, j])
         if self.gammas is None:
-            costs, scores, gaps = costs[0], scores[:, 0], gaps[:, 0]
+            costs = costs[0]
+            scores = scores[:, 0]
+            gaps = gaps[:, 0]
         else:
             found |= {"gamma_": float(gammas[i]), "gammas_": gammas}
             best.set_params(gamma=found["gamma_"])
@@ -343,15 +343,18 @@ def _solved(
     model: MaxMarginClassifier, X: Any, y: Array, weight: Array | None, Cs: Array
 ) -> Iterator[tuple[MaxMarginClassifier, float]]:
     """The model for each C in turn, warm-started, and its gap as the solver computes it."""
-    algorithm, training = model._algorithm(), training_data(model, X, y, weight)
-    problem, alpha = training.problem(algorithm.requires), None
+    algorithm = model._algorithm()
+    training = training_data(model, X, y, weight)
+    problem = training.problem(algorithm.requires)
+    alpha = None
     for C in Cs:
         soft = problem.softened(float(C))
         soft = soft.with_hinge_loss() if model.loss == "hinge" else soft
         (qp,) = soft.programs
         refuse_what_cannot_fit(qp)
         found = solved(qp, model.tol, model.max_iter, alpha)
-        alpha, (coef, shift) = found.alpha, qp.examples.published(found.w)
+        alpha = found.alpha
+        coef, shift = qp.examples.published(found.w)
         fitted = Fitted(algorithm, soft, training, begin(algorithm, soft))
         model.__dict__ |= training.features | fitted.model_of(
             coef, intercepts(qp, found.f) - shift
@@ -384,7 +387,9 @@ def _scored(
     X_test, X_train = (
         X[np.ix_(part, train)] if given else X[part] for part in (test, train)
     )
-    weight, scores, gaps = None if weight is None else weight[train], [], []
+    weight = None if weight is None else weight[train]
+    scores = []
+    gaps = []
     with config_context(**config):
         for fit, gap in _solved(model, X_train, y[train], weight, Cs):
             if (

@@ -121,7 +121,8 @@ class DualState(CallbackSupportMixin):
     ) -> Any:
         """Fit; ``warns=False`` is for a fit within another, which reports how both ended."""
         with interrupts_wait():
-            algorithm, stopping = self._algorithm(), self._stopping()
+            algorithm = self._algorithm()
+            stopping = self._stopping()
             # computing a kernel matrix may use all of BLAS's threads
             problem = training.problem(algorithm.requires)
             with single_threaded_blas():
@@ -141,8 +142,10 @@ class DualState(CallbackSupportMixin):
                 def follow(progress: Progress) -> bool:
                     """Record what was found; returning True stops the fit."""
                     nonlocal last, played, certified
-                    n, before = progress.n_iter, played
-                    last, played = progress, n
+                    n = progress.n_iter
+                    before = played
+                    last = progress
+                    played = n
                     certified = progress.certified or certified
                     # after iterations 1, 2, 4, 8 and so on, and after every thousandth
                     due = (
@@ -162,10 +165,8 @@ class DualState(CallbackSupportMixin):
                         print(f"[{type(self).__name__}] {line}")
                     if not getattr(self, "_skl_callbacks", None):
                         return False
-                    task, known = (
-                        context.subcontext(task_name="iteration"),
-                        {"X": X, "y": y},
-                    )
+                    task = context.subcontext(task_name="iteration")
+                    known = {"X": X, "y": y}
                     task.call_on_fit_task_begin(estimator=self, **known)
                     known["reconstruction_attributes"] = partial(
                         results, progress, "stopped"
@@ -221,7 +222,8 @@ class DualState(CallbackSupportMixin):
         last: Progress | None = getattr(self, "_progress", None)
         if not self.warm_start or last is None:
             return None
-        classes, width = training.classes, getattr(self, "n_features_in_", None)
+        classes = training.classes
+        width = getattr(self, "n_features_in_", None)
         same = classes is None or np.array_equal(classes, self.classes_)
         same = same and training.n_given == self.certificate_.weights.shape[0]
         same = same and training.features.get("n_features_in_") == width
@@ -245,7 +247,8 @@ class DualState(CallbackSupportMixin):
 
     def _results(self, fitted: Fitted, status: str) -> dict[str, object]:
         """Fitted attributes, and the progress from which a later fit may continue."""
-        progress, place = fitted.progress, fitted.training.place
+        progress = fitted.progress
+        place = fitted.training.place
         found = {**fitted.attributes(status), **self._own_results(fitted)}
         for name, value in found.items() if place is not HOST else ():
             if (

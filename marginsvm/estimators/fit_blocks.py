@@ -87,7 +87,8 @@ class FitsBlocks:
 def source_data(estimator: Any, source: Any) -> TrainingData:
     """Validate a source of blocks by one pass over it, before a fit begins."""
     refuse_blocks(estimator)
-    name, targets = type(estimator).__name__, isinstance(estimator, RegressorMixin)
+    name = type(estimator).__name__
+    targets = isinstance(estimator, RegressorMixin)
     read = Source(source)
     seen = read.first(lambda *block: look(name, *block, targets=targets)[1])
     return block_data(estimator, seen, read.again)
@@ -125,7 +126,9 @@ def block_data(
     estimator: Any, seen: Iterable[Seen], matrix: Callable[[Layout, Array], Blocks]
 ) -> TrainingData:
     """Training data from the first pass; ``matrix(layout, kept)`` gives the examples."""
-    spec, digests, some = ProblemSpec.of(estimator), list[Digest](), list[Seen]()
+    spec = ProblemSpec.of(estimator)
+    digests = list[Digest]()
+    some = list[Seen]()
     for block in seen:
         digests.append(block.digest)
         some += [block] if len(block.y) else []
@@ -139,14 +142,16 @@ def block_data(
         raise ValueError(
             "the source is empty: it must yield blocks (X, y) with examples"
         )
-    first, y = some[0], np.concatenate([block.y for block in some])
+    first = some[0]
+    y = np.concatenate([block.y for block in some])
     y = y.astype(np.float64) if isinstance(estimator, RegressorMixin) else y
     weights = [block.weight for block in some if block.weight is not None]
     weight = np.concatenate(weights) if weights else None
     dtype = np.result_type(*(block.dtype for block in some))
     sparse = first.alike["kind of matrix"] == "sparse"
     layout = Layout(digests, first.features["n_features_in_"], dtype, sparse)
-    examples, features = partial(matrix, layout), first.features
+    examples = partial(matrix, layout)
+    features = first.features
     return TrainingData.of(
         estimator, spec, examples, len(y), y, weight, features=features
     )

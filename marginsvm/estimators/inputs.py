@@ -129,7 +129,8 @@ def place_of_training(estimator: Any, spec: ProblemSpec, X: Any) -> Device:
         If the examples are on a device, and the estimator needs them on the host; or if the device
         has no float64.
     """
-    place, name = place_of(X), type(estimator).__name__
+    place = place_of(X)
+    name = type(estimator).__name__
     if place is HOST:
         return place
     what = f"{name}: X is {_words(X, place)}"
@@ -338,7 +339,8 @@ def check_gram(K: Any, spec: ProblemSpec, name: str) -> None:
             f"a precomputed kernel must be a square matrix, one row and one column an example, "
             f"but it has shape {K.shape}"
         )
-    diagonal, rounding = np.diagonal(K), 1e-4 if K.dtype == np.float32 else 1e-8
+    diagonal = np.diagonal(K)
+    rounding = 1e-4 if K.dtype == np.float32 else 1e-8
     scale = max(float(np.abs(diagonal).max()), 1e-300)
     off = asymmetry(K if K.flags.c_contiguous else K.T, np.zeros(PART))
     if not off <= rounding * scale:
@@ -371,10 +373,8 @@ def given_intervals(bounds: Any, shape: tuple[int, ...]) -> Intervals:
             f"bounds must hold a lower and an upper end for each value of y, in an array of shape "
             f"{(*shape, 2)}, but its shape is {bounds.shape}"
         )
-    low, high = (
-        np.ascontiguousarray(bounds[..., 0]),
-        np.ascontiguousarray(bounds[..., 1]),
-    )
+    low = np.ascontiguousarray(bounds[..., 0])
+    high = np.ascontiguousarray(bounds[..., 1])
     wrong = ~((low <= high) & (low < np.inf) & (high > -np.inf))  # NaN is wrong as well
     if wrong.any():
         first = tuple(int(i) for i in np.argwhere(wrong)[0])

@@ -105,7 +105,8 @@ def with_parameters(cls: _Class) -> _Class:
     made._parameter_constraints = constraints_of(made)
     made._own_docstring = text
     # the link in the HTML representation
-    made._doc_link_module, made._doc_link_template = "marginsvm", _PAGE
+    made._doc_link_module = "marginsvm"
+    made._doc_link_template = _PAGE
     made.__doc__ = text and _documented(made, text)  # python -OO removes docstrings
     return made
 

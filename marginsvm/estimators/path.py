@@ -52,7 +52,8 @@ def costs_in_order(
     """
     if np.ndim(Cs) == 0:
         mean_square, n = spread(model, training)
-        low, unit = max(LOW, min(0.5 / n, 1.0)), mean_square or 1.0
+        low = max(LOW, min(0.5 / n, 1.0))
+        unit = mean_square or 1.0
         if Cs == 1:
             return np.array([np.sqrt(low * HIGH)]) / unit
         return np.geomspace(low, HIGH, int(Cs)) / unit
@@ -81,13 +82,16 @@ def spread(model: MaxMarginClassifier, training: TrainingData) -> tuple[float, f
 
     With a kernel, some examples stand for all.
     """
-    X, m = plain(training.X), training.rows.weights
+    X = plain(training.X)
+    m = training.rows.weights
     m = np.ones(X.shape[0]) if m is None else m
-    n, balanced = float(m.sum()), training.rows.balanced
+    n = float(m.sum())
+    balanced = training.rows.balanced
     m = m / n
     if model.kernel != "linear":
         some = np.unique(np.linspace(0, len(m) - 1, min(len(m), SOME)).astype(int))
-        given, m = model.kernel == "precomputed", m[some] / m[some].sum()
+        given = model.kernel == "precomputed"
+        m = m[some] / m[some].sum()
         K = X[np.ix_(some, some)] if given else training.kernel(X[some], X[some])
         return max(float(m @ np.diag(K) - balanced * (m @ K @ m)), 0.0), n
     mean = (X.T @ m) * balanced
@@ -104,7 +108,8 @@ def gammas_in_order(search: Any) -> Array:
     ValueError
         If they are not numbers that a kernel may have, or its kernel has no gamma.
     """
-    kernel, named = search.kernel, search.kernel_params or {}
+    kernel = search.kernel
+    named = search.kernel_params or {}
     if (
         callable(kernel)
         or "gamma" not in KERNEL_PARAMS.get(kernel, ())
@@ -229,7 +234,8 @@ def margin_path(
     model = MaxMarginClassifier(**params)
     model._validate_params()
     training = training_data(model, X, y, sample_weight)
-    costs, found = costs_in_order(Cs, model, training), []
+    costs = costs_in_order(Cs, model, training)
+    found = []
     for fit in along_costs(model, training, X, y, costs):
         if model.kernel == "linear":
             coef = on_host(fit.coef_)

@@ -60,7 +60,9 @@ class ScoresMixin(ExplainsAbsent):
         """``w.x + b`` of some examples, for a method of that name."""
         check_is_fitted(self)
         check_same_namespace(X, self, attribute="intercept_", method=method)
-        size, spec, place = rows_in_part(X), ProblemSpec.of(self), place_of(X)
+        size = rows_in_part(X)
+        spec = ProblemSpec.of(self)
+        place = place_of(X)
         if size and len(X) > 0:
             parts = (np.asarray(X[i : i + size]) for i in range(0, len(X), size))
             return np.concatenate([self._scores_of(part, method) for part in parts])
@@ -90,12 +92,11 @@ class ScoresMixin(ExplainsAbsent):
 
     def _by_kernel(self, X: Any, spec: ProblemSpec, place: Device) -> Any:
         """Kernel values with the support vectors times their coefficients, in parts."""
-        support, V, xp = (
-            place.put(self.support_),
-            place.put(self.dual_coef_).T,
-            place.xp,
-        )
-        n, n_support = int(X.shape[0]), int(support.shape[0])
+        support = place.put(self.support_)
+        V = place.put(self.dual_coef_).T
+        xp = place.xp
+        n = int(X.shape[0])
+        n_support = int(support.shape[0])
         if n_support == 0:  # the zero predictor; pairwise_kernels refuses an empty set
             return place.put(np.zeros((n, int(V.shape[1]))))
         size = min(max(1, KERNEL_BYTES // (8 * n_support)), 1024)

@@ -66,7 +66,8 @@ class Fitted:
 
     def history(self, certificate: Certificate) -> dict[str, Array]:
         """The bounds of iterations, in plain floats; the last row has the certified ones."""
-        rows, end = self.progress.history, self.progress.line
+        rows = self.progress.history
+        end = self.progress.line
         rows = [*(row for row in rows if row.n_iter < end.n_iter), end]
         n_iter, n_passes, seconds, *values = np.array(rows, dtype=np.float64).T
         found = self.in_units(*values)
@@ -77,7 +78,9 @@ class Fitted:
 
     def certificate(self, status: str) -> Certificate:
         """The certificate, in the user's units."""
-        proof, bounds, division = self.proof, self.bounds, self.training.division
+        proof = self.proof
+        bounds = self.bounds
+        division = self.training.division
         radius = self.problem.radius
         lower = proof.margin * radius
         lower -= FEW * abs(lower)
@@ -100,7 +103,8 @@ class Fitted:
 
     def model_of(self, coef: Array, intercept: Array) -> dict[str, object]:
         """``model`` for a predictor given by its coefficients for X as given."""
-        division, found = self.training.division, dict[str, object]()
+        division = self.training.division
+        found = dict[str, object]()
         if division is not None:
             coef, intercept = division.undone(coef, intercept)
             found["constant_"] = division.constant
@@ -129,12 +133,14 @@ class Fitted:
 
     def n_support(self, support: Array) -> Array:
         """Number of support vectors in each class, from indices in the problem."""
-        codes, k = self.training.rows.codes[support], self.training.rows.n_classes
+        codes = self.training.rows.codes[support]
+        k = self.training.rows.n_classes
         return np.bincount(codes, minlength=k)
 
     def embedded(self, q: Array) -> sp.csr_array:
         """Dual variables as a sparse array with one row for each given example."""
-        q, training = q.reshape(len(q), -1), self.training
+        q = q.reshape(len(q), -1)
+        training = self.training
         examples, j = np.nonzero(q)
         indptr = np.searchsorted(
             training.kept[examples], np.arange(training.n_given + 1)
@@ -163,7 +169,8 @@ class FittedOneClass(Fitted):
     @property
     def _mass(self) -> float:
         """Sum of alpha."""
-        nu, weights = self.problem.nu, self.training.rows.weights
+        nu = self.problem.nu
+        weights = self.training.rows.weights
         total = len(self.training.kept) if weights is None else float(weights.sum())
         return 1.0 if nu is None else nu * total
 
@@ -174,7 +181,8 @@ class FittedOneClass(Fitted):
         With a kernel: to the sum of alpha.
         """
         (proof,) = self.bounds.proofs
-        predictor, norm = proof.predictor, float(proof.primal.norm)
+        predictor = proof.predictor
+        norm = float(proof.primal.norm)
         if norm == 0.0:
             return proof
         scale = self._mass * float(proof.dual.length) * self.problem.radius**2 / norm
@@ -184,7 +192,8 @@ class FittedOneClass(Fitted):
         return replace(proof, predictor=predictor)
 
     def model(self) -> dict[str, object]:
-        proof, predictor = self.proof, self.proof.predictor
+        proof = self.proof
+        predictor = self.proof.predictor
         # rho, less its rounding
         values = lowest_values(proof.qp, predictor.w, predictor.f, FLOATS)
         offset = float(level_of(proof.qp, values))
@@ -219,8 +228,12 @@ class FittedIntervals(Fitted):
         return farthest if self.bounds.proofs[0].qp.hard else None
 
     def certificate(self, status: str) -> Certificate:
-        bounds, unit, radius = self.bounds, self.training.unit, self.problem.radius
-        length, proofs, objectives = unit / radius, bounds.proofs, {}
+        bounds = self.bounds
+        unit = self.training.unit
+        radius = self.problem.radius
+        length = unit / radius
+        proofs = bounds.proofs
+        objectives = {}
         if self.training.spec.outputs_are_apart:
             squares = np.square(self._units / radius)
             least = bounds.objective_bounds(bounds.allowed)
@@ -247,11 +260,14 @@ class FittedIntervals(Fitted):
         )
 
     def model(self) -> dict[str, object]:
-        training, proofs, units = self.training, self.bounds.proofs, self._units
+        training = self.training
+        proofs = self.bounds.proofs
+        units = self._units
         coef = np.concatenate([one.predictor.coef for one in proofs])
         intercept = np.concatenate([one.predictor.intercept for one in proofs]) * units
         coef = coef * np.broadcast_to(units, len(coef))[:, None]
-        linear, one = training.kernel.metric == "linear", training.single
+        linear = training.kernel.metric == "linear"
+        one = training.single
         found = (
             self.of_kernel(coef) if not linear else {"coef_": coef[0] if one else coef}
         )
@@ -281,7 +297,8 @@ class FittedIntervals(Fitted):
         """Bounds on the norm, the inverse of the margin."""
         length = self.training.unit / self.problem.radius
         with np.errstate(divide="ignore"):
-            norm, bound = length / np.asarray(lower), length / np.asarray(upper)
+            norm = length / np.asarray(lower)
+            bound = length / np.asarray(upper)
         violation = violation * self.training.unit
         return {"norm": norm, "norm_bound": bound, "violation": violation}
 

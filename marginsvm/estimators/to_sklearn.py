@@ -26,7 +26,8 @@ def classifier(estimator: Any) -> Any:
     """LinearSVC or SVC with the decision values of a fitted classifier."""
     from sklearn.svm import SVC, LinearSVC  # takes a tenth of a second
 
-    spec, n_classes = ProblemSpec.of(estimator), len(estimator.classes_)
+    spec = ProblemSpec.of(estimator)
+    n_classes = len(estimator.classes_)
     if spec.normalize:
         raise ValueError(
             "with normalize=True, decision values are divided by the norms of the examples, which "
@@ -101,23 +102,24 @@ def _libsvm(model: Any, estimator: Any, spec: ProblemSpec) -> Any:
     values |= {} if callable(spec.kernel) else spec.kernel_params or {}
     model.set_params(kernel=kernel, **values)
     classes = hasattr(model, "classes_")
-    order, n_support = np.arange(len(coef)), [len(coef)] * 2
+    order = np.arange(len(coef))
+    n_support = [len(coef)] * 2
     if classes:  # those of the first class come first, and it is the positive one
-        order, n_first = np.argsort(coef > 0.0, kind="stable"), int(np.sum(coef <= 0.0))
+        order = np.argsort(coef > 0.0, kind="stable")
+        n_first = int(np.sum(coef <= 0.0))
         n_support = [n_first, len(coef) - n_first]
-    model._gamma, model._sparse = (
-        values["gamma"],
-        sp.issparse(vectors) and not callable(kernel),
-    )
-    support, rows = (
-        support[order],
-        vectors if kernel == "precomputed" else vectors[order],
-    )
+    model._gamma = values["gamma"]
+    model._sparse = sp.issparse(vectors) and not callable(kernel)
+    support = support[order]
+    rows = vectors if kernel == "precomputed" else vectors[order]
     n_given = estimator.certificate_.weights.shape[0]
     if callable(kernel):  # to which libsvm's models give the examples of their fit
-        model._BaseLibSVM__Xfit, n_given = rows, len(coef)
-        support, rows = np.arange(len(coef)), np.empty((0, 0))
-    dual_coef, sign = coef[order][None], -1.0 if classes else 1.0
+        model._BaseLibSVM__Xfit = rows
+        n_given = len(coef)
+        support = np.arange(len(coef))
+        rows = np.empty((0, 0))
+    dual_coef = coef[order][None]
+    sign = -1.0 if classes else 1.0
     dual_coef = sp.csr_matrix(dual_coef) if model._sparse else dual_coef
     intercept = np.array(on_host(estimator.intercept_), dtype=np.float64)
     n_iter = estimator.n_iter_
@@ -161,13 +163,15 @@ def _support(estimator: Any, spec: ProblemSpec) -> tuple[Array, Any, Array]:
     """Support, support vectors and their coefficients; one of coefficient 0 where there is none."""
     if spec.kernel == "linear":  # the predictor itself is the only vector
         return np.zeros(1, int), np.array(estimator.coef_, dtype=np.float64), np.ones(1)
-    support, vectors = on_host(estimator.support_), on_host(estimator.support_vectors_)
+    support = on_host(estimator.support_)
+    vectors = on_host(estimator.support_vectors_)
     coef = np.asarray(on_host(estimator.dual_coef_), dtype=np.float64)[0]
     if not hasattr(estimator, "n_features_in_"):
         raise ValueError("SVC takes arrays of numbers, not objects")
     if len(coef) == 0:
         n = 0 if spec.kernel == "precomputed" else 1
-        support, vectors = np.zeros(1, int), np.zeros((n, estimator.n_features_in_))
+        support = np.zeros(1, int)
+        vectors = np.zeros((n, estimator.n_features_in_))
         coef = np.zeros(1)
     if sp.issparse(vectors):
         vectors = sp.csr_matrix(vectors, dtype=np.float64)

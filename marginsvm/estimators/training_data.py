@@ -217,10 +217,12 @@ class TrainingData:
 
     def problem(self, requires: Requirements) -> KernelMatrixAdapter:
         """Make the problem of an algorithm."""
-        spec, rows = self.spec, self.rows
+        spec = self.spec
+        rows = self.rows
         problem: LinearAdapter | GramAdapter
         norm = self._norm()
-        plan, whole = requires.columns, requires.every_row
+        plan = requires.columns
+        whole = requires.every_row
         if self.kernel.metric != "linear":
             problem = self._of_kernel(norm, requires)
         else:
@@ -261,7 +263,8 @@ class TrainingData:
 
     def _norm(self) -> LpNorm:
         """The norm of predictors, with the sign constraints."""
-        spec, X = self.spec, self.X
+        spec = self.spec
+        X = self.X
         if spec.monotonic_cst is None:
             return LpNorm.named(spec.p, X.shape[-1])
         if self.classes is not None and len(self.classes) > 2:
@@ -281,8 +284,12 @@ class TrainingData:
     def _of_kernel(self, norm: LpNorm, requires: Requirements) -> GramAdapter:
         """The problem of a non-linear or precomputed kernel."""
         function: Any = self.kernel
-        X, metric, division = self.X, self.kernel.metric, self.division
-        constant, scale, dtype = self.spec.constant, None, None
+        X = self.X
+        metric = self.kernel.metric
+        division = self.division
+        constant = self.spec.constant
+        scale = None
+        dtype = None
         if metric == "precomputed":
             function = None
         elif X.dtype == np.dtype(object):
@@ -290,11 +297,13 @@ class TrainingData:
             first: dict[Any, int] = {}
             keys = (x if isinstance(x, Hashable) else id(x) for x in X)
             alike = np.array([first.setdefault(key, i) for i, key in enumerate(keys)])
-            function, X = partial(_of_objects, self.kernel, X), alike[:, None]
+            function = partial(_of_objects, self.kernel, X)
+            X = alike[:, None]
         elif hasattr(metric, "prepare"):
             X = metric.prepare(X.array)
         if division is not None and (function is not None or division.constant):
-            constant, scale = division.constant, division.scale
+            constant = division.constant
+            scale = division.scale
         if not callable(metric) and function is not None:
             dtype = FLOAT64 if self.wide else np.dtype(X.dtype)
         return GramAdapter(
@@ -313,7 +322,8 @@ class TrainingData:
 
     def _of_tubes(self, problem: LinearAdapter | GramAdapter) -> KernelMatrixAdapter:
         """The problem with the loss of tubes; C is divided by the units of y."""
-        ridge, nu = problem.ridge, self.spec.nu
+        ridge = problem.ridge
+        nu = self.spec.nu
         if ridge is None:
             return problem
         if ridge.min() < LARGEST_NORM**-1:
@@ -341,14 +351,17 @@ def training_data(
     bounds : array-like of shape (n_samples, 2) or (n_samples, n_outputs, 2), or None
         Intervals in place of targets.
     """
-    spec, place, how = ProblemSpec.of(estimator), HOST, dict[str, object]()
+    spec = ProblemSpec.of(estimator)
+    place = HOST
+    how = dict[str, object]()
     check_kernel_params(spec)
     of_labels, of_targets = (
         isinstance(estimator, kind) for kind in (ClassifierMixin, RegressorMixin)
     )
     if of_labels:
         place = place_of_training(estimator, spec, X)
-        y, sample_weight = on_host(y), on_host(sample_weight)
+        y = on_host(y)
+        sample_weight = on_host(sample_weight)
         # a linear adapter that gets all examples refuses non-finite entries when it measures X
         later = spec.kernel == "linear" and not spec.normalize and place is HOST
         later = later and sample_weight is None and spec.class_weight is None
@@ -374,7 +387,8 @@ def training_data(
         check_gram(X, spec, type(estimator).__name__)
     elif X.dtype != object:
         X = as_matrix(canonical(X))
-    weight, n = None, X.shape[0]
+    weight = None
+    n = X.shape[0]
     if sample_weight is not None:
         like = X if y is None else y
         weight = _check_sample_weight(
@@ -413,7 +427,8 @@ def _tubes(spec: ProblemSpec, y: Array, bounds: Any, kept: Array) -> Tubes:
     ValueError
         If ``nu`` is given without a finite C and the epsilon-insensitive loss.
     """
-    intervals, epsilon = Intervals(y, y), spec.epsilon
+    intervals = Intervals(y, y)
+    epsilon = spec.epsilon
     if spec.nu is not None:
         epsilon = 0.0
         if not (spec.is_soft and spec.slack_is_linear):
@@ -423,7 +438,8 @@ def _tubes(spec: ProblemSpec, y: Array, bounds: Any, kept: Array) -> Tubes:
                 "width epsilon"
             )
     if bounds is not None:
-        intervals, epsilon = given_intervals(bounds, y.shape), 0.0
+        intervals = given_intervals(bounds, y.shape)
+        epsilon = 0.0
     intervals = intervals.column(0) if y.shape[1:] == (1,) else intervals
     intervals = intervals.restrict(kept) if len(kept) < len(y) else intervals
     outputs = intervals.low.shape[1:]
