@@ -267,7 +267,7 @@ class Labels(Family):
         X = sp.hstack(parts, "csr") if sp.issparse(arguments.X) else np.hstack(parts)
         names = ["(intercept)"] * arguments.intercept + arguments.names
         if k > 2:
-            if not names:  # all points are alike
+            if not names:  # without columns, a row compares a point with itself
                 plus = minus = at
             names = [f"{c}: {name}" for c in classes[1:] for name in names]
         column = other * (k > 2)
@@ -311,7 +311,7 @@ class Ordinal(Family):
     """Categories in an order: ``P(y <= j) = F(theta_j - x beta)``. Thresholds come first."""
 
     intercept = False
-    fills = True  # in the first and the last category
+    fills = True  # the first and the last category lack a row
 
     def modelled(self, y: Any, used: Array) -> str:
         return ", for higher categories"
@@ -466,7 +466,7 @@ class Cox(_Compared):
         parts = [(head, tied, np.ones(len(tied), bool), since[tied], last[tied])]
         at = last.copy()  # the event time with whose head each subject is compared next
         at[heads] -= 1
-        at[tied] = since[head] - 1  # at later times their head is
+        at[tied] = since[head] - 1  # at later times, their head is compared
         left = np.flatnonzero(at >= since)
         total = 0
         while len(left):
@@ -536,13 +536,13 @@ class Conditional(_Compared):
         order = np.argsort(group, kind="stable")
         is_chosen = arguments.y[order] > 0
         chosen = order[is_chosen]
-        others = order[~is_chosen]  # by groups
+        others = order[~is_chosen]  # group by group
         rivals = np.bincount(group[others], minlength=int(group.max()) + 1)
-        start = np.cumsum(rivals) - rivals  # of each group among the others
+        start = np.cumsum(rivals) - rivals  # where each group begins among them
         count = rivals[group[chosen]]
         if count.sum() > MOST_PAIRS:
             raise MemoryError("many chosen of many make too many comparisons")
-        before = np.cumsum(count) - count  # rows of winners before
+        before = np.cumsum(count) - count  # number of rows of the winners before
         winner = np.repeat(chosen, count)
         shift = np.repeat(start[group[chosen]] - before, count)
         rival = others[np.arange(len(winner)) + shift]
@@ -566,7 +566,7 @@ class Pairs(Family):
     """
 
     intercept = False
-    fills = True  # beyond the end of a ranking
+    fills = True  # rankings of few items lack rows of longer ones
     noun = "comparisons"
 
     def read(self, X: Any, y: Any, more: More) -> Read:

@@ -69,7 +69,7 @@ def _labelled(y: Any, model: Any) -> Any:
 
     name = model.endog_names
     index = model.data.row_labels
-    if index is not None and len(index) != len(y):  # groups are left out
+    if index is not None and len(index) != len(y):  # statsmodels leaves out some groups
         index = None
     if np.ndim(y) == 1:
         return Series(y, index=index, name=name)

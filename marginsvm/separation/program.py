@@ -67,7 +67,7 @@ MOST_DECIDED = (
     2**25
 )  # multiplications with integers that decide which columns are independent
 VECTORS = 16  # largest dimension of a null space of large sparse matrices
-PRECISE = {"atol": 1e-13, "btol": 1e-13, "conlim": 0.0}  # of least squares
+PRECISE = {"atol": 1e-13, "btol": 1e-13, "conlim": 0.0}  # tolerances of lsmr
 
 # Rows of a sample, at least, and for each column. So many samples are all rows; and at most so many
 # are solved.
@@ -394,10 +394,8 @@ def nearly_collinear(regression: Regression, independent: Array) -> Array:
     return independent[first_independent(R)[1] <= CLOSE]
 
 
-WELL_CONDITIONED = (
-    1e4  # largest condition number of coordinates, before they are multiplied
-)
-MOST_DECOMPOSITIONS = 3  # one divides the condition number by 1e12 or more
+WELL_CONDITIONED = 1e4  # condition number of R up to which the coordinates are taken
+MOST_DECOMPOSITIONS = 3  # each takes out what the rounding of the last one has left
 LEAST_PIVOT = (
     1e-16  # of the diagonal, relative: columns may be dependent up to rounding
 )
@@ -482,12 +480,12 @@ def faces(
         if by_newton:
             w, weights = method(T)
             if sparse and weights.any():
-                w = 0.0 * w  # it is not 0 on overlapping rows
+                w = 0.0 * w  # some rows overlap, and w is not 0 on them
         else:
             w, weights = program(T, Z[fixed])
             weights, part[fixed] = np.split(weights, [len(rest)])
         if not w.any() and not weights.any():
-            break  # nothing is known
+            break  # the linear program ran out of time
         overlap = weights > (ROUGH if sparse and by_newton else CLEAR)
         part[rest] = np.where(overlap, weights, 0.0) / lengths
         parts.append(part)
@@ -538,14 +536,14 @@ def _balancing(Z: Any, q: Array, by: Array) -> Array:
 
 
 # Newton's method on the squared hinge loss.
-STEPS = 200  # it takes some ten where it converges; else the linear program decides
+STEPS = 200  # at most; then the linear program decides
 LINE = 0.01  # relative length of the interval that holds the minimum along a line
 SINGULAR = (
     1e-3  # ridge relative to the gradient, where fewer rows are active than columns
 )
 ROUNDED = 1e-13  # ridge relative to the Hessian's trace: more than its rounding
 MANY_COLUMNS = 2000  # above these, lsmr takes the place of a factorised Hessian
-LSMR = 300  # iterations for a step
+LSMR = 300  # its iterations for a step
 
 
 def _hinge(T: Any) -> tuple[Array, Array]:

@@ -210,7 +210,9 @@ def prove(regression: Regression, found: Split) -> tuple[str, Face | None]:
     at = found.sample[some]
     q = found.weights[some]
     rest = np.setdiff1d(np.arange(d), independent)
-    if len(independent) == n:  # these span all columns
+    if (
+        len(independent) == n
+    ):  # later columns are combinations of so many independent ones
         rest = rest[rest < independent.max(initial=0)]
     if not len(rest) and _holds_in_floats(regression, found, at, q):
         k = len(independent)
@@ -354,7 +356,7 @@ def not_positive(
         signs = np.sign(exactly).astype(float)
     at = np.flatnonzero(some)
     m = regression.margins(high[:, None])[at, 0]
-    error = 2.0**-47 + UNIT * (d + 16)  # of numbers, and of sums
+    error = 2.0**-47 + UNIT * (d + 16)  # relative, of the numbers and of sums
     unclear = at[~(m > 2 * error * float(regression.reach @ np.abs(high)))]
     if not regression.is_whole or not 0 < len(unclear) * d <= MOST_INTEGERS:
         return unclear, signs
@@ -458,7 +460,9 @@ def _by_simplex(regression: Regression) -> Split | None:
             break
         m = M @ v
         positive = (m > 0) & ~equality
-        w = w + v * Fraction(1, int(m.max()))  # so that none is lost in the sum
+        w = w + v * Fraction(
+            1, int(m.max())
+        )  # scaled, so that no direction is lost in the sum
         separated |= positive
         left &= ~positive
     out = Split.of_nothing(n, d)

@@ -20,10 +20,10 @@ from marginsvm.separation.arguments import Arguments, dense
 
 # Largest number of entries of X that are read as integers, and of rows in integers.
 MOST_INTEGERS = 2_000_000
-SPARSE = 4  # entries of rows for each that is not 0, above which rows are sparse
-FAR = 1000  # binary digits between two entries of a column: nearer to the range of float64
+SPARSE = 4  # blocks for each that is not empty, above which rows are sparse
+FAR = 1000  # binary digits of a column, beyond which its integers leave float64's range
 SPARE = 48  # binary digits of an exact column: five of the 53 of float64 are unused
-DECIMALS = 13  # digits of a decimal that the float next to it tells from its neighbours
+DECIMALS = 13  # digits of decimals that are recognised in the floats next to them
 POWERS = 23  # 10**22 is the largest power of ten that is a float64
 FIRST = slice(50)  # rows that usually tell that a column holds no decimals
 INT64 = 2.0**61  # differences of two smaller numbers are int64

@@ -19,7 +19,9 @@ MOST_SIGNS = 100  # largest number of coefficients whose signs are decided one b
 PRECISE = (
     1e7  # multiplications of rows with a face in double-double arithmetic: a second
 )
-ATTEMPTS = 10  # at one sign, until all rows that are violated have joined
+ATTEMPTS = (
+    10  # linear programs for one sign, each with the rows that the last one violated
+)
 AWAY = 1e6  # a step along a line of the cone that has no boundary
 INSIDE = 1e-3  # part of a direction that is known, so that no row is 0 in a sum with it
 

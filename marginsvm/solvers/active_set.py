@@ -158,7 +158,7 @@ def first_rows(qp: QuadraticProgram) -> tuple[Array, int]:
 # Block principal pivoting.
 TURNS = 3  # exchanges allowed without a decrease of the number of infeasible rows
 NEGATIVE = 1e-10  # u or z is infeasible below minus this, relative to the largest
-ROUNDED = 1e-14  # and z, where margins are near 0
+ROUNDED = 1e-14  # least tolerance of z, where margins are near 0
 
 # u, f and z for given rows with u > 0.
 Exchange = Callable[[Array], tuple[Array, Array, Array]]
@@ -338,7 +338,7 @@ def least_squares(A: Array, b: Array) -> Array:
 
 PRODUCTS = 300  # largest number of conjugate gradient iterations
 ROUGH = 1e-2  # precision of systems while rows still change sides, with hard margins
-PRECISE = 0.1  # and at the end, relative to the tolerance
+PRECISE = 0.1  # their precision at the end, in times of the tolerance
 
 
 def pivoting_by_products(solution: Solution, start: Array | None) -> Iterator[None]:

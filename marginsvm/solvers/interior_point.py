@@ -238,7 +238,9 @@ def first(
         values = side.values(x)
         top = np.maximum(np.abs(values).max(axis=-1, keepdims=True), NOTHING)
         z = values - values.min(axis=-1, keepdims=True) + top
-        if np.any(sums >= upper):  # in some class: its alpha starts below q's
+        if np.any(
+            sums >= upper
+        ):  # q is above bounds in some class: there alpha starts below them
             q = q * bounds.spread(np.where(sums < upper, 1.0, BELOW * upper / sums))
         return Iterate(
             x, joined(q, upper - bounds.sums(q)), joined(z, top + 0.0 * upper)
@@ -272,7 +274,8 @@ def at_bounds(side: WrittenOut | ByRows, bounds: RowBounds, at: Iterate) -> Arra
     alpha = at.inside[..., :n]
     over = at.inside[..., n:]
     xi = at.duals[..., n:]
-    margin = side.square(at.x)  # of a game; else the mean over rows with alpha > 0
+    # The margin of a game; else the mean value of rows, weighted by alpha.
+    margin = side.square(at.x)
     if not bounds.game:
         margin = np.abs(dot(alpha, side.values(at.x)))
         margin = margin / alpha.sum(axis=-1, keepdims=True)

@@ -103,7 +103,7 @@ def newton(solution: Solution, start: Array | None) -> Iterator[None]:
     f, m = loss.settle(qp.values(S, f), f)
     best = (1.0, -np.inf)  # the gap and the dual value at the last progress
     J = np.inf  # objective of the proximal problem
-    taken = 0  # steps in it
+    taken = 0  # steps in this problem
     reach = np.inf  # change of f in the last step, and some more
     while True:
         # The best response, as a feasible alpha, and w are offered.
@@ -201,7 +201,7 @@ def rho_of(qp: QuadraticProgram, narrow: float, unit: float) -> Array:
 # The loss.
 
 SEARCH_STEPS = 100  # along a line: more than bisection takes
-SETTLE_STEPS = 50  # for f
+SETTLE_STEPS = 50  # Newton steps for f
 BALANCED = 1e-14  # rounding of F'alpha - g, relative to the sum of alpha
 LONE = 1e-12  # damping without free rows, relative to the largest change of an alpha
 PART = 2**15  # rows whose arrays stay in cache
