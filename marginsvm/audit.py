@@ -545,6 +545,7 @@ def _refuse_misread(model: Any, solved: list[_Solved], X: Any) -> None:
     some = np.linspace(0, X.shape[0] - 1, min(X.shape[0], TRIED)).astype(int)
     scores = np.hstack([one.scores(X, some) for one in solved])
     pairs = copy(model)
+    vars(pairs).pop("feature_names_in_", None)  # X is an array by now
     pairs.decision_function_shape = "ovo"  # libsvm's scores themselves
     predict = pairs.predict if is_regressor(model) else pairs.decision_function
     found = np.asarray(on_host(predict(_some(X, some))))

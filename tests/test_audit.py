@@ -350,3 +350,11 @@ def test_blocks_are_audited_where_they_lie(k, form, rng):
                 assert same or value == pytest.approx(other[name], rel=1e-5), name
     with pytest.raises(ValueError, match="a kernel needs the examples in memory"):
         audit(SVC().fit(X, y), source)
+
+
+@pytest.mark.parametrize("model", [LinearSVC(), SVC(), MaxMarginClassifier(C=1.0)])
+def test_models_of_frames_are_audited_without_a_warning(model, rng):
+    X, y = overlapping(rng, n=60)
+    frame = pytest.importorskip("pandas").DataFrame(X).add_prefix("x")
+    audit(model.fit(frame, y), frame, y)
+    assert model.feature_names_in_[0] == "x0"
