@@ -101,9 +101,8 @@ def check_exact(X: Any, name: str = "X") -> None:
             check_exact(np.asarray(X.iloc[:, j]), name)
         return
     if isinstance(X, list | tuple) or hasattr(X, "iloc"):
-        with suppress(
-            ValueError
-        ):  # of lists of different lengths, which are refused elsewhere
+        # of lists of different lengths, which are refused elsewhere
+        with suppress(ValueError):
             X = np.asarray(X)
     if sp.issparse(X) and not isinstance(getattr(X, "data", None), np.ndarray):  # dok
         X = X.tocsr()

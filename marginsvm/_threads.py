@@ -186,9 +186,8 @@ def interrupts_wait() -> Iterator[None]:
         deferred.waiting = False  # it is being raised already
         raise
     finally:
-        deferred.leaving = (
-            True  # only record further ones, so that the old handler is restored
-        )
+        # only record further ones, so that the old handler is restored
+        deferred.leaving = True
         signal.signal(signal.SIGINT, handler)
         _deferring = None
         deferred.release()

@@ -117,10 +117,8 @@ class Comparison:
             color = drawn.line_.get_color()
             gaps.plot(*curve, color=color, marker=marker, label=name)
             longest = max(longest, curve, key=lambda c: len(c[0]))
-        for power, style in (
-            (1, ":"),
-            (2, "-."),
-        ):  # from where the longest curve begins
+        # Slopes begin where the longest curve does.
+        for power, style in ((1, ":"), (2, "-.")):
             at, gap = (values[[0, -1]] if len(values) else values for values in longest)
             slope = gap[:1] * (at / at[:1]) ** -power
             label = "slope $1/t$" if power == 1 else "slope $1/t^2$"

@@ -180,9 +180,8 @@ class TwoLayerReluNTK:
         a = self.weights(left.shape[1], left.dtype)[1]
         active = (right.H > 0) * a**2
         K = np.empty((left.shape[0], right.shape[0]), np.result_type(left.X, right.X))
-        for i in range(
-            0, len(K), _BLOCK_ROWS
-        ):  # K itself is the only array of its size
+        # K itself is the only array of its size
+        for i in range(0, len(K), _BLOCK_ROWS):
             rows = slice(i, i + _BLOCK_ROWS)
             H = left.H[rows]
             np.matmul(left.X[rows], right.X.T, out=K[rows])

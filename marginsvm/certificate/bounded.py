@@ -51,9 +51,8 @@ EXCESS = 4  # radii that |A'alpha| may change per unit of alpha above its upper 
 # Distance of the origins that the fit and its check count from, and radii about them, in radii.
 ORIGINS = 3
 LARGEST = 10**300  # largest factor of alpha
-FEW_DIGITS = (
-    1e-8  # largest relative loss of a bound through the float64 error of A'alpha
-)
+# largest relative loss of a bound through the float64 error of A'alpha
+FEW_DIGITS = 1e-8
 PAIRS = 64  # additions that a term passes through in NumPy's pairwise summation
 
 DECIMALS = Context(prec=90, Emax=MAX_EMAX, Emin=MIN_EMIN)  # for powers with p != 2
@@ -312,9 +311,8 @@ class Primal:
     separation: Values
 
 
-Known = (
-    tuple[Array, Array] | None
-)  # scores, and the sums of the absolute values of their terms
+# scores, and the sums of the absolute values of their terms
+Known = tuple[Array, Array] | None
 
 
 def primal(

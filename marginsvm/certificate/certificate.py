@@ -72,9 +72,8 @@ def _of_certificate(name: str) -> Any:
     def read(self: Any) -> Any:
         return getattr(self.certificate_, name)
 
-    return property(
-        read
-    )  # without a docstring: the reference shows those of the classes
+    # without a docstring: the reference shows those of the classes
+    return property(read)
 
 
 class StatesMargin:

@@ -27,9 +27,8 @@ from marginsvm.certificate.unwrapping import layers, unwrapped
 from marginsvm.problem.matrix import examples_on_host, on_host, with_attributes_on_host
 
 RTOL = 1e-7  # relative to the largest norm of an example; far above the rounding of float64 sums
-NEGLIGIBLE = (
-    1e-6  # upper bound (in radii) at which any fit may stop without a separator
-)
+# upper bound (in radii) at which any fit may stop without a separator
+NEGLIGIBLE = 1e-6
 NU_RTOL = 1e-12  # relative error of ``nu_``, a quotient of sums of alpha in floats
 ZERO_RTOL = 1e-9  # relative error of the violation of w = 0, which fit and check round differently
 SUM_TOLERANCE = 1e-9  # rounding of the sum of the weights, which is 1
@@ -168,9 +167,8 @@ def check_certificate(
     numbers: Numbers = Rationals() if exact else Floats(0.0)
     data = Data.of(estimator, X, y, sample_weight, bounds)
     try:
-        with np.errstate(
-            over="ignore", divide="ignore"
-        ):  # an infinite objective claims nothing
+        # an infinite objective claims nothing
+        with np.errstate(over="ignore", divide="ignore"):
             found = FittedPrograms(estimator, data, numbers)
             rtol = (0.0 if exact else RTOL) if rtol is None else rtol
             check = (_OfNorms if reading == "norm" else _OfMargins)(
@@ -210,9 +208,8 @@ class _Check:
             squares = examples.squared_norms
         else:
             squares = examples.squared_dual_norms(qp.p)
-        longest = max(
-            float(max(squares)), 0.0
-        )  # of an indefinite kernel, squares may be negative
+        # of an indefinite kernel, squares may be negative
+        longest = max(float(max(squares)), 0.0)
         scale = float(np.sqrt(longest)) * float(examples.radius)
         offset = 0.0
         if self.found.free and not examples.is_kernel:

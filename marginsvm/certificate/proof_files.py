@@ -275,9 +275,8 @@ def _possible_claims(
     for weaker in WEAKER:
         if found.regression:
             bounds = np.atleast_1d(estimator.objective_bound_) * (1.0 - weaker)
-            shown = {
-                o for _, o in integers
-            }  # the other outputs need integers that are too long
+            # the other outputs need integers that are too long
+            shown = {o for _, o in integers}
             claims["reached"] = _texts(estimator.objective_)
             claims["bound"] = _texts(
                 [

@@ -101,9 +101,8 @@ class Data:
             return cls._of_source(estimator, X)
         check_format(X)
         X = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
-        if (
-            X.ndim > 1 and X.dtype.kind not in "fiub"
-        ):  # as fits read objects and strings
+        # objects and strings are read as by fits
+        if X.ndim > 1 and X.dtype.kind not in "fiub":
             X = X.astype(np.float64)
         n = X.shape[0]
         like = X if X.dtype.kind in "fiub" and X.ndim > 1 else np.zeros((n, 1))
@@ -210,9 +209,8 @@ class FittedPrograms:
             self.constant = estimator.constant_
         b = np.zeros(1) if self.one_class else np.atleast_1d(estimator.intercept_)
         self.intercept = numbers.array(np.asarray(b, float))
-        self.lost = (
-            0 * self.intercept
-        )  # by rounding of b, when it was moved to the mean
+        # what rounding has taken from b, when it was moved to the mean
+        self.lost = 0 * self.intercept
         found = self._features() if hasattr(estimator, "coef_") else self._kernel()
         # programs are typed for floats; their two values exist in fractions as well
         self.examples = cast("FloatExamples", found)

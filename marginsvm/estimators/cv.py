@@ -392,9 +392,8 @@ def _scored(
     gaps = []
     with config_context(**config):
         for fit, gap in _solved(model, X_train, y[train], weight, Cs):
-            if (
-                scorer is None
-            ):  # accuracy, without scikit-learn's checks; no weight: no score
+            # accuracy, without scikit-learn's checks; no weight: no score
+            if scorer is None:
                 m = params.get("sample_weight", np.ones(len(test)))
                 answers = fit._labels(fit._scores(X_test, ProblemSpec.of(fit), HOST))
                 scores.append(float(np.divide((answers == y[test]) @ m, np.sum(m))))

@@ -251,9 +251,8 @@ class DualState(CallbackSupportMixin):
         place = fitted.training.place
         found = {**fitted.attributes(status), **self._own_results(fitted)}
         for name, value in found.items() if place is not HOST else ():
-            if (
-                isinstance(value, np.ndarray) and name != "classes_"
-            ):  # which may be text
+            # labels may be text
+            if isinstance(value, np.ndarray) and name != "classes_":
                 found[name] = place.put(value)
         resumable = self.warm_start or status in ("interrupted", "stopped")
         again = status != "interrupted" or fitted.problem.in_memory

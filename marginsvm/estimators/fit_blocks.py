@@ -45,9 +45,8 @@ def blocks_of_map(
     y = column_or_1d(y, warn=True)
     if sample_weight is not None:  # a scalar is the weight of every example
         sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
-    from marginsvm.sources import (
-        ArrayBlocks,
-    )  # and with it, readers that take long to import
+    # The module has readers that take long to import.
+    from marginsvm.sources import ArrayBlocks
 
     return ArrayBlocks(X, y, sample_weight, block_rows=rows_in_part(X))
 

@@ -98,9 +98,8 @@ def with_parameters(cls: _Class) -> _Class:
     >>> Estimator(speed=3.0)
     Estimator(speed=3.0)
     """
-    text = (
-        cls.__doc__
-    )  # read first, as dataclass() writes a docstring where there is none
+    # read first, as dataclass() writes a docstring where there is none
+    text = cls.__doc__
     made: Any = dataclass(kw_only=True, eq=False, repr=False, match_args=False)(cls)
     made._parameter_constraints = constraints_of(made)
     made._own_docstring = text

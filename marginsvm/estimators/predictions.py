@@ -70,9 +70,8 @@ class ScoresMixin(ExplainsAbsent):
         if objects is not None:
             X = objects
         else:
-            X = (
-                X.detach() if place is not HOST and hasattr(X, "detach") else X
-            )  # of torch
+            # a tensor of torch may be part of a graph
+            X = X.detach() if place is not HOST and hasattr(X, "detach") else X
             how = {"accept_sparse": "csr", "dtype": place.float_types, "reset": False}
             X = canonical(validate_data(self, X, **how))
         return self._scores(X, spec, place)
@@ -102,9 +101,8 @@ class ScoresMixin(ExplainsAbsent):
         size = min(max(1, KERNEL_BYTES // (8 * n_support)), 1024)
         F = []
         for i in range(0, n, size):
-            j = min(
-                i + size, n
-            )  # other libraries want an end that is inside, and all axes
+            # other libraries want an end that is inside, and all axes
+            j = min(i + size, n)
             part = X[i:j] if place is HOST else X[i:j, :]
             if spec.kernel == "precomputed":
                 K = xp.take(part, support, axis=1)
@@ -222,9 +220,8 @@ class PredictorMixin(ScoresMixin):
         -------
         self
         """
-        from sklearn.linear_model._base import (
-            SparseCoefMixin,
-        )  # takes a tenth of a second
+        # Importing it takes a tenth of a second.
+        from sklearn.linear_model._base import SparseCoefMixin
 
         return SparseCoefMixin.sparsify(self)
 

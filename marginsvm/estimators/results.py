@@ -274,9 +274,8 @@ class FittedIntervals(Fitted):
         found |= {"intercept_": intercept, "_is_column": not one}
         if not training.spec.outputs_are_apart:
             return {**found, "intercept_": intercept[0] if one else intercept}
-        width = np.full(
-            len(units), training.epsilon
-        )  # half of it: given, or the best one
+        # half of the width that was given, or of the best one
+        width = np.full(len(units), training.epsilon)
         if self.problem.nu is not None:
             width = units * [proof.predictor.f[-1] for proof in proofs]
         found["epsilon_"] = self._of_outputs(width)

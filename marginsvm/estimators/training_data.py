@@ -42,9 +42,8 @@ from marginsvm.problem.rows import Intervals, OutputRows, Rows, make_rows, share
 from marginsvm.problem.spec import ProblemSpec
 from marginsvm.problem.units import LARGEST_NORM, NotFinite
 
-LARGEST_WEIGHT = (
-    1e100  # sample weights are between its inverse and it: they are squared
-)
+# sample weights are between its inverse and it: they are squared
+LARGEST_WEIGHT = 1e100
 INLIER = 1  # class of all examples where there are no labels
 
 
@@ -256,9 +255,8 @@ class TrainingData:
             )
         upper = share_caps(rows, spec.nu)
         for response in requires.responses or ():
-            below(
-                response, upper
-            )  # raises an error if it has no form for capped weights
+            # raises an error if it has no form for capped weights
+            below(response, upper)
         return problem.with_share(spec.nu)
 
     def _norm(self) -> LpNorm:
@@ -366,7 +364,9 @@ def training_data(
         later = spec.kernel == "linear" and not spec.normalize and place is HOST
         later = later and sample_weight is None and spec.class_weight is None
         how = {"dtype": place.float_types, "ensure_all_finite": not later}
-        X = X.detach() if place is not HOST and hasattr(X, "detach") else X  # of torch
+        X = (
+            X.detach() if place is not HOST and hasattr(X, "detach") else X
+        )  # a tensor of torch may be part of a graph
     else:
         refuse_foreign(type(estimator).__name__, X)
     if of_targets:

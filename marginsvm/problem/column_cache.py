@@ -143,9 +143,8 @@ class ColumnCache:
             part = examples[i : i + TAKEN]
             places = self.slot[part]
             some = columns[: len(part)]
-            if places[0] >= 0 and np.all(
-                np.diff(places) == 1
-            ):  # as they were first taken
+            # as they were first taken
+            if places[0] >= 0 and np.all(np.diff(places) == 1):
                 yield part, self.columns[places[0] : places[-1] + 1]
                 continue
             here = np.flatnonzero(places >= 0)

@@ -311,9 +311,8 @@ class Gram(FloatExamples):
         """
         V = w.T
         few = support_of(w.T)
-        many = self.n / (
-            20 if self.K is None else 2
-        )  # their columns are computed, or copied
+        # columns of a kernel are computed, those of a given K are copied
+        many = self.n / (20 if self.K is None else 2)
         if self.kept is not None or len(few) < many or not self.fits:
             F = np.zeros(V.shape)
             kept = self.kept and self.kept.take(few)

@@ -37,9 +37,8 @@ CYCLE_ROUNDING = 2.0**-49  # of a cycle's mean, relative to the largest cost
 EPS = 2.0**-52
 # Classes for which Karp's algorithm, in time k^3 but with few calls, is quicker than Howard's.
 FEW_CLASSES = 16
-MORE_ROUNDS = (
-    50  # of Howard's algorithm, besides one for each class; 700 classes take ten
-)
+# rounds of Howard's algorithm, besides one for each class; 700 classes take ten
+MORE_ROUNDS = 50
 # Tolerance of the imbalance, relative to the sum of the table; rounding errors of a logarithm of an
 # entry; and a regularisation for classes without alpha.
 BALANCED = 1e-13
@@ -220,9 +219,8 @@ def balancing_offsets(table: Array, start: Array | None = None) -> Array:
         if d * off <= 0.1 * tol * whole:
             break  # that is about what a full step leaves of the imbalance
     else:
-        if (
-            off > 1e-6 * whole
-        ):  # alpha in one direction: none balance it; or the start was far away
+        # alpha in one direction: none balance it; or the start was far away
+        if off > 1e-6 * whole:
             beta = first if start is None else balancing_offsets(table)
     return beta - beta.mean() if start is None else beta
 

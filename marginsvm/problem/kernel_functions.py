@@ -161,9 +161,8 @@ def kernel_on(spec: Any, X: Any, weights: Array | None) -> Kernel:
         return kernel_with(spec, spec.gamma)
     if spec.gamma == "auto":
         return kernel_with(spec, 1.0 / X.shape[1])
-    with np.errstate(
-        over="ignore", invalid="ignore"
-    ):  # a kernel that is not finite is refused
+    # a kernel that is not finite is refused
+    with np.errstate(over="ignore", invalid="ignore"):
         variance = variance_of(as_matrix(X), weights)
     return kernel_with(spec, 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0)
 
@@ -210,9 +209,8 @@ class Products:
         others = X if others is None else others
         self.by_differences = False
         self.centre = np.zeros(X.shape[1])
-        with np.errstate(
-            over="ignore", invalid="ignore"
-        ):  # what is not finite is refused
+        # what is not finite is refused
+        with np.errstate(over="ignore", invalid="ignore"):
             kernel.checked(X.squared_norms(LpNorm(), None).max(initial=0.0))
             if self.gaussian:
                 self.centre = np.where(X.stored() & others.stored(), mean_of(X), 0.0)

@@ -56,9 +56,8 @@ class LpNorm:
         if self.p == 2.0:
             with np.errstate(over="ignore"):
                 squared = float(np.vdot(x, x) if x.size <= SHORT else np.sum(x * x))
-            if (
-                _SQUARES_LOST < squared < 1.0 / _SQUARES_LOST
-            ):  # no square that counts was lost
+            # no square that counts was lost
+            if _SQUARES_LOST < squared < 1.0 / _SQUARES_LOST:
                 return float(np.sqrt(squared))
         top = float(np.abs(x).max(initial=0.0))
         return (
@@ -157,9 +156,8 @@ class SignedNorm(LpNorm):
         return self.feature_signs
 
     def mirror(self, u: Array) -> Array:
-        return np.where(
-            self.feature_signs * u < 0.0, 0.0, u + 0.0
-        )  # the sum makes 0 of -0
+        # the sum makes 0 of -0
+        return np.where(self.feature_signs * u < 0.0, 0.0, u + 0.0)
 
 
 def _sums_of_squares(X: Any) -> Array:

@@ -40,9 +40,8 @@ __all__ = [
     "worst_row",
 ]
 
-LEAST_SMOOTHING = (
-    1e-7  # of capped responses of many classes, relative to the range of margins
-)
+# least smoothing of capped responses of many classes, relative to the range of margins
+LEAST_SMOOTHING = 1e-7
 LARGEST_EXPONENT = 700.0  # dimensionless; the exponential of 710 overflows float64
 # Exponents whose exponentials count as 0 beside those near 1; that of -708 is subnormal.
 NEGLIGIBLE = -600.0
@@ -442,9 +441,8 @@ class WorstRow(Response):
             groups = np.arange(low.size).reshape(low.shape)
             own = np.broadcast_to(rows.expand(groups), rows.shape).ravel()[tied]
             e.flat[np.delete(tied, np.unique(own, return_index=True)[1])] = 0.0
-        sums = np.maximum(
-            rows.group_sum(e), 1e-300
-        )  # instead of 0 where a group has no rows
+        # instead of 0 where a group has no rows
+        sums = np.maximum(rows.group_sum(e), 1e-300)
         q = e * rows.expand(share / share.sum() / sums)
         smallest = rows.min_margin(low)
         return Weights(q, 1.0, smallest, rows.best_offsets(low), -smallest, 1.0)
@@ -557,9 +555,8 @@ class CappedSoftmax(Response):
 
         def curvature(there: tuple[Array, _Group]) -> Array:
             q, group = there
-            at_bound = (
-                group.q >= self.upper
-            )  # such an example only moves weight between its rows
+            # such an example only moves weight between its rows
+            at_bound = group.q >= self.upper
             table = rows.group_sum(np.where(at_bound[:, None], 0.0, q))
             out = table.sum(axis=1)
             into = table.sum(axis=0)
@@ -614,9 +611,8 @@ def _of_group(margins: Array, upper: Array, mass: float, mu: float) -> _Group:
         left[:last] * first > c * rest
     )
     k = int(np.count_nonzero(exceeds))  # those that do come first
-    others = max(
-        mass - float(c[:k].sum()), 0.0
-    )  # by sums that are more precise than running ones
+    # by sums that are more precise than running ones
+    others = max(mass - float(c[:k].sum()), 0.0)
     share = others / (float(first[k:].sum()) + later)
     q = np.minimum(share * e, upper)
     q[order[:k]] = c[:k]
@@ -655,9 +651,8 @@ def worst_first(margins: Array, upper: Array, mass: float) -> tuple[Array, Array
         Mass that remains at each row up to that one, when all earlier rows are at their bounds.
     """
     order = np.arange(len(margins))
-    enough = int(
-        min(mass / float(upper.min()) + 3.0, len(order))
-    )  # rows, whatever their bounds
+    # so many rows are enough, whatever their bounds
+    enough = int(min(mass / float(upper.min()) + 3.0, len(order)))
     if enough < len(order):
         order = np.argpartition(margins, enough)
     order[:enough] = order[:enough][np.argsort(margins[order[:enough]])]

@@ -44,9 +44,8 @@ class Predictor:
     Predictor(image=array([0.5, 0.5]), coef=array([0., 0.]))
     """
 
-    __array_ufunc__ = (
-        None  # NumPy leaves the product of a number and a predictor to __rmul__
-    )
+    # NumPy leaves the product of a number and a predictor to __rmul__
+    __array_ufunc__ = None
 
     image: Array
     coef: Array

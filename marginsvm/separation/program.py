@@ -63,9 +63,8 @@ NO_LENGTH = 1e-300  # instead of 0, as a divisor
 # Largest dense matrices of sparse rows: entries (128 MB), and multiplications of their QR.
 DENSE = 2**24
 MULTIPLICATIONS = 1e10
-MOST_DECIDED = (
-    2**25
-)  # multiplications with integers that decide which columns are independent
+# multiplications with integers that decide which columns are independent
+MOST_DECIDED = 2**25
 VECTORS = 16  # largest dimension of a null space of large sparse matrices
 PRECISE = {"atol": 1e-13, "btol": 1e-13, "conlim": 0.0}  # tolerances of lsmr
 
@@ -396,9 +395,8 @@ def nearly_collinear(regression: Regression, independent: Array) -> Array:
 
 WELL_CONDITIONED = 1e4  # condition number of R up to which the coordinates are taken
 MOST_DECOMPOSITIONS = 3  # each takes out what the rounding of the last one has left
-LEAST_PIVOT = (
-    1e-16  # of the diagonal, relative: columns may be dependent up to rounding
-)
+# of the diagonal, relative: columns may be dependent up to rounding
+LEAST_PIVOT = 1e-16
 
 
 def coordinates(S: Array) -> tuple[Array, Array]:
@@ -538,9 +536,8 @@ def _balancing(Z: Any, q: Array, by: Array) -> Array:
 # Newton's method on the squared hinge loss.
 STEPS = 200  # at most; then the linear program decides
 LINE = 0.01  # relative length of the interval that holds the minimum along a line
-SINGULAR = (
-    1e-3  # ridge relative to the gradient, where fewer rows are active than columns
-)
+# ridge relative to the gradient, where fewer rows are active than columns
+SINGULAR = 1e-3
 ROUNDED = 1e-13  # ridge relative to the Hessian's trace: more than its rounding
 MANY_COLUMNS = 2000  # above these, lsmr takes the place of a factorised Hessian
 LSMR = 300  # its iterations for a step

@@ -210,9 +210,8 @@ def prove(regression: Regression, found: Split) -> tuple[str, Face | None]:
     at = found.sample[some]
     q = found.weights[some]
     rest = np.setdiff1d(np.arange(d), independent)
-    if (
-        len(independent) == n
-    ):  # later columns are combinations of so many independent ones
+    # later columns are combinations of so many independent ones
+    if len(independent) == n:
         rest = rest[rest < independent.max(initial=0)]
     if not len(rest) and _holds_in_floats(regression, found, at, q):
         k = len(independent)
@@ -460,9 +459,8 @@ def _by_simplex(regression: Regression) -> Split | None:
             break
         m = M @ v
         positive = (m > 0) & ~equality
-        w = w + v * Fraction(
-            1, int(m.max())
-        )  # scaled, so that no direction is lost in the sum
+        # scaled, so that no direction is lost in the sum
+        w = w + v * Fraction(1, int(m.max()))
         separated |= positive
         left &= ~positive
     out = Split.of_nothing(n, d)

@@ -543,9 +543,8 @@ def _printed_direction(regression: Regression, known: Answer) -> tuple[Array, Ar
     """The direction in the units of the given X, and what rounding takes from it as printed."""
     w, low = known.found.direction
     face = known.face
-    if (
-        face is not None and not face.is_all
-    ):  # what is published is the direction that is proved
+    # what is published is the direction that is proved
+    if face is not None and not face.is_all:
         near = face.near(known.found.direction)
         w, low = in_floats(near, face.independent, len(w))
     top = np.abs(w * regression.reach).max(initial=0.0)

@@ -16,12 +16,10 @@ from marginsvm.separation.proof import SIMPLEX, Face, not_positive
 from marginsvm.separation.regression import Regression
 
 MOST_SIGNS = 100  # largest number of coefficients whose signs are decided one by one
-PRECISE = (
-    1e7  # multiplications of rows with a face in double-double arithmetic: a second
-)
-ATTEMPTS = (
-    10  # linear programs for one sign, each with the rows that the last one violated
-)
+# multiplications of rows with a face in double-double arithmetic: a second
+PRECISE = 1e7
+# linear programs for one sign, each with the rows that the last one violated
+ATTEMPTS = 10
 AWAY = 1e6  # a step along a line of the cone that has no boundary
 INSIDE = 1e-3  # part of a direction that is known, so that no row is 0 in a sum with it
 

@@ -204,9 +204,8 @@ def longest(rate: Array) -> Array:
     return 1.0 / np.maximum(-rate.min(axis=-1, keepdims=True), 1.0)
 
 
-BELOW = (
-    0.9  # part of its upper bound at which an alpha of a game starts, where q is above
-)
+# part of its upper bound at which an alpha of a game starts, where q is above
+BELOW = 0.9
 
 
 def first(
@@ -238,9 +237,8 @@ def first(
         values = side.values(x)
         top = np.maximum(np.abs(values).max(axis=-1, keepdims=True), NOTHING)
         z = values - values.min(axis=-1, keepdims=True) + top
-        if np.any(
-            sums >= upper
-        ):  # q is above bounds in some class: there alpha starts below them
+        # q is above bounds in some class: there alpha starts below them
+        if np.any(sums >= upper):
             q = q * bounds.spread(np.where(sums < upper, 1.0, BELOW * upper / sums))
         return Iterate(
             x, joined(q, upper - bounds.sums(q)), joined(z, top + 0.0 * upper)
@@ -423,9 +421,8 @@ def offer_overlap(
             break
 
 
-SHRINK = (
-    0.9  # part of the problems that are left, below which the solved ones are dropped
-)
+# part of the problems that are left, below which the solved ones are dropped
+SHRINK = 0.9
 
 
 @np.errstate(all="ignore")  # from problems without a solution, or at rounding level

@@ -57,9 +57,8 @@ ROUNDING = 1e-14  # relative decrease of the objective that counts as rounding
 # Progress is a gap (or, without a separator, |A'alpha|^2) that has fallen to this part.
 NEARER = 0.9
 PATIENCE = 30
-NARROW = (
-    4.0  # the next step moves f by at most so many times the change that settles it
-)
+# the next step moves f by at most so many times the change that settles it
+NARROW = 4.0
 
 # Many examples start at the solution of a sample of SAMPLE, if they are LONG times as many.
 SAMPLE = 20_000
