@@ -46,7 +46,8 @@ from marginsvm.problem.norms import LpNorm
 FAR_MEAN = 8.0
 # CSR examples are written out for inner products if more than a share of their entries is stored,
 # and they have at most as many entries, zeros included.
-FILLED, WHOLE = 0.03, 2**23
+FILLED = 0.03
+WHOLE = 2**23
 PART = 4096  # examples whose products are computed at once in extended precision
 
 
@@ -107,9 +108,15 @@ class Design(FloatExamples):
         radius: float = 1.0,
         early: Array | None = None,
     ) -> None:
-        self.X, self.centre, self.constant, self.radius = X, centre, constant, radius
-        self.n, self.d, self.sparse = len(X), X.shape[1] + (constant != 0.0), X.sparse
-        self.near, self.late = X, centre
+        self.X = X
+        self.centre = centre
+        self.constant = constant
+        self.radius = radius
+        self.n = len(X)
+        self.d = X.shape[1] + (constant != 0.0)
+        self.sparse = X.sparse
+        self.near = X
+        self.late = centre
         self._lengths: dict[float, Array] = {}
         if early is not None and early.any():
             assert centre is not None
@@ -161,8 +168,10 @@ class Design(FloatExamples):
     def take(self, index: Array) -> Self:
         """The design of some of the examples."""
         other = copied(self)
-        other.X, other.near = self.X[index], self.near[index]
-        other.n, other._lengths = len(other.X), {}
+        other.X = self.X[index]
+        other.near = self.near[index]
+        other.n = len(other.X)
+        other._lengths = {}
         return other
 
     @property
@@ -203,7 +212,8 @@ class Design(FloatExamples):
 
         ``origin`` was subtracted from the targets. Each intercept is rounded once.
         """
-        w, b = coef * self.radius, intercept
+        w = coef * self.radius
+        b = intercept
         if self.constant:
             return self._with_constant(w, b * (self.radius / self.constant)), 0.0 * b
         centre = np.zeros(0) if self.centre is None else self.centre
@@ -245,7 +255,8 @@ class Design(FloatExamples):
         """
         if not precise and self.table is not None:
             return self.table.scores(w)
-        (coef, shift), chain = self.for_products(w, precise), LONG * precise
+        coef, shift = self.for_products(w, precise)
+        chain = LONG * precise
         F = self.near.each(
             lambda X: np.subtract(X.times(coef, chain), shift, dtype=FLOAT64)
         )
@@ -256,7 +267,8 @@ class Design(FloatExamples):
 
         Without ``precise``, as in ``scores``.
         """
-        near, nonzero = self.near, np.count_nonzero(V)
+        near = self.near
+        nonzero = np.count_nonzero(V)
         if nonzero == 0:
             return np.zeros((*V.shape[1:], self.d))
         if 20 * nonzero < V.size:
@@ -285,7 +297,9 @@ class Design(FloatExamples):
 
         None: it would take long, or extended precision is no wider than float64.
         """
-        few, X, unit = support_of(V), self.X, float(np.finfo(Extended).eps)
+        few = support_of(V)
+        X = self.X
+        unit = float(np.finfo(Extended).eps)
         if not (X.in_memory and X.factor is None and unit < UNIT) or X.foreign:
             return None
         parts = np.array_split(few, len(few) // PART + 1)
@@ -294,14 +308,14 @@ class Design(FloatExamples):
         stored = np.all([X[part].stored() for part in parts], axis=0)
         centre = np.zeros(X.shape[1]) if self.centre is None else self.centre
         early = np.where(stored, centre, 0.0)
-        late, total, mass = (
-            centre - early,
-            V.sum(axis=0),
-            abs(V).sum(axis=0).astype(FLOAT64),
-        )
-        w, size = -np.multiply.outer(total, late), np.multiply.outer(mass, abs(late))
+        late = centre - early
+        total = V.sum(axis=0)
+        mass = abs(V).sum(axis=0).astype(FLOAT64)
+        w = -np.multiply.outer(total, late)
+        size = np.multiply.outer(mass, abs(late))
         for part in parts:
-            W, x = V[part], X[part].array.astype(Extended)
+            W = V[part]
+            x = X[part].array.astype(Extended)
             if self.sparse:
                 x.data -= early[x.indices]
             else:
@@ -335,7 +349,8 @@ class Design(FloatExamples):
     @property
     def additions(self) -> tuple[int, int]:
         """Largest number of additions that round a term of ``scores``, and of ``combine``."""
-        n, d = self.n, self.d
+        n = self.n
+        d = self.d
         if not isinstance(self.near, Dense) or self.near.foreign:
             return d + 4, n + 4
         blocks = n // max(1, BLOCK_BYTES // max(1, d * self.near.dtype.itemsize)) + 1
@@ -344,7 +359,8 @@ class Design(FloatExamples):
     def bounded_scores(self, w: Array) -> tuple[Array, Array]:
         """``A w'`` and ``|A| |w|'``, by one pass."""
         coef, shift = self.for_products(w, True)
-        sizes, off = np.abs(w[..., : self.X.shape[1]]) / self.radius, np.zeros(len(w))
+        sizes = np.abs(w[..., : self.X.shape[1]]) / self.radius
+        off = np.zeros(len(w))
         if self.late is not None:
             off = sizes @ np.abs(self.late)
         if self.constant:
@@ -359,10 +375,13 @@ class Design(FloatExamples):
 
     def bounded_combine(self, V: Array) -> tuple[Array, Array]:
         """``V' A`` and ``|V|' |A|``, by one pass."""
-        few, total, near = support_of(V), V.sum(axis=0), self.near
+        few = support_of(V)
+        total = V.sum(axis=0)
+        near = self.near
         of_all = np.abs(V).sum(axis=0)
         if 20 * len(few) < len(V):
-            near, V = near[few], V[few]
+            near = near[few]
+            V = V[few]
 
         def both(X: Any, V: Array) -> tuple[Array, Array]:
             return X.adjoint(V, CHAIN), X.absolute().adjoint(np.abs(V), CHAIN)
@@ -412,11 +431,12 @@ class Design(FloatExamples):
 
     def each_rows(self, work: Callable[..., T], *local: Any) -> list[T]:
         """``work(rows, *parts)`` for the rows of blocks of examples, by one pass."""
+        # a Design is not sent to other machines
         of = (
             self.late,
             self.constant,
             self.radius,
-        )  # a Design is not sent to other machines
+        )
         return self.near.each(lambda X, *parts: work(rows_of(X, *of), *parts), *local)
 
     def written_out(self, index: Array) -> Array:
@@ -425,11 +445,13 @@ class Design(FloatExamples):
 
     def gram(self, i: Array, j: Array) -> Array:
         """Inner products of the examples i with the examples j, of shape (len(i), len(j))."""
-        X, size = self.near[i], len(i) * self.X.shape[1]
+        X = self.near[i]
+        size = len(i) * self.X.shape[1]
         if isinstance(X, Dense) or (X.size > FILLED * size and size <= WHOLE):
             left = written(X, self.late, self.constant, self.radius)
             return left @ (left if i is j else self.written_out(j)).T
-        Y, out = X if i is j else self.near[j], np.empty((len(i), len(j)))
+        Y = X if i is j else self.near[j]
+        out = np.empty((len(i), len(j)))
         if SPARSE_PRODUCT_COST * X.size <= size:
             out = (X.array.astype(FLOAT64) @ Y.array.T).toarray()
         else:
@@ -453,7 +475,8 @@ class Design(FloatExamples):
 
     def second_moments(self, weight: Array) -> Array:
         """``sum weight (x, 1)(x, 1)'`` over the examples; weights may be negative."""
-        some, late = np.flatnonzero(weight), self.late
+        some = np.flatnonzero(weight)
+        late = self.late
         if self.X.in_memory and 2 * some.size <= weight.size:
             H = self.near[some].second_moments(weight[some], late)
         else:
@@ -482,7 +505,8 @@ class Table:
     """
 
     def __init__(self, rows: Any, mean: Array | None) -> None:
-        self.rows, self.mean = rows, mean
+        self.rows = rows
+        self.mean = mean
         self.columns = rows.T.tocsr() if sp.issparse(rows) else rows.T
 
     def scores(self, w: Array) -> Array:
@@ -508,7 +532,8 @@ def in_precision(V: Array, dtype: np.dtype) -> Array:
     """Coefficients in the precision of products, where negligible ones could be subnormal: these
     take five times as long, and become 0.
     """
-    W, size = V.astype(dtype), np.abs(V)
+    W = V.astype(dtype)
+    size = np.abs(V)
     W[size < np.finfo(dtype).eps ** 2 * size.max()] = 0.0
     return W
 
@@ -541,6 +566,7 @@ def mean_of(X: Any, weights: Array | None = None, size: int | None = None) -> Ar
     v = np.ones(len(X)) if weights is None else weights
     if size is not None and 4 * size < len(X):
         some = np.arange(size) * len(X) // size
-        X, v = X[some], v[some]
+        X = X[some]
+        v = v[some]
     with np.errstate(all="ignore"):  # X may hold anything
         return summed(X.each(lambda block, v: block.adjoint(v, CHAIN), v / v.sum()))

@@ -30,19 +30,24 @@ T = TypeVar("T")
 R = TypeVar("R")
 Join: TypeAlias = Callable[[list[T]], list[T]]
 
-FLOAT64, FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
+FLOAT64 = np.dtype(np.float64)
+FLOAT32 = np.dtype(np.float32)
 # Memory of a block, which stays in a processor's cache between two products; on a device, where a
 # pass waits once for each block.
-BLOCK_BYTES, DEVICE_BLOCK_BYTES = 2**23, 2**28
+BLOCK_BYTES = 2**23
+DEVICE_BLOCK_BYTES = 2**28
 MAX_PARTS = 8  # lists of blocks that threads share
 # Entries, zeros included, that are converted to dense float64 at a time (8 MiB), and for products
 # of examples with each other, which are quicker in cache.
-WRITTEN_OUT, IN_CACHE = 2**20, 2**18
+WRITTEN_OUT = 2**20
+IN_CACHE = 2**18
 # A sparse product takes as long as a dense one where one entry in so many is stored.
 SPARSE_PRODUCT_COST = 16
 # Range of norms (units of x) in which squares neither overflow nor underflow; and the norm below
 # which subnormal entries have too few digits for a direction.
-SQUARES_VANISH, SQUARES_OVERFLOW, LEAST_NORM = 1e-145, 1e150, 1e-290
+SQUARES_VANISH = 1e-145
+SQUARES_OVERFLOW = 1e150
+LEAST_NORM = 1e-290
 HELD_BYTES = 2**28  # memory of the examples of a file that were taken lately
 
 
@@ -99,7 +104,9 @@ class Matrix(ABC):
     dtype: np.dtype
 
     def __init__(self, array: Any) -> None:
-        self.array, self.shape, self.dtype = array, array.shape, array.dtype
+        self.array = array
+        self.shape = array.shape
+        self.dtype = array.dtype
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -116,7 +123,8 @@ class Matrix(ABC):
         Several threads share the blocks. ``local`` are sliceable objects or None. ``join`` may make
         fewer of the results of consecutive blocks.
         """
-        n, size = len(self), self._block_rows()
+        n = len(self)
+        size = self._block_rows()
         if n <= size:
             return [work(self, *local)]
         blocks = [slice(i, min(i + size, n)) for i in range(0, n, size)]
@@ -186,15 +194,17 @@ class Matrix(ABC):
         d = self.shape[1]
         H = np.zeros((d + 1, d + 1))
         size = max(1, IN_CACHE // (d + 1), min(WRITTEN_OUT // (d + 1), 2 * d))
+        # a product x'x of one array costs half as much as one of two
         for sign in (
             1.0,
             -1.0,
-        ):  # a product x'x of one array costs half as much as one of two
+        ):
             chosen = np.flatnonzero(sign * weight > 0)
             for i in range(0, len(chosen), size):
                 every = len(chosen) == len(weight)  # a view, no copy
                 some: Any = slice(i, i + size) if every else chosen[i : i + size]
-                root, x = np.sqrt(sign * weight[some]), self[some].written_out()
+                root = np.sqrt(sign * weight[some])
+                x = self[some].written_out()
                 x = x if mean is None else np.subtract(x, mean, out=x)
                 x *= root[:, None]
                 H[d, :d] += sign * (root @ x)
@@ -204,7 +214,8 @@ class Matrix(ABC):
 
     def spans(self, entries: int = WRITTEN_OUT) -> Iterator[slice]:
         """Slices of consecutive examples of about ``entries`` entries, zeros included."""
-        n, size = len(self), max(1, entries // max(1, self.shape[1]))
+        n = len(self)
+        size = max(1, entries // max(1, self.shape[1]))
         return (slice(i, min(i + size, n)) for i in range(0, max(1, n), size))
 
     # Division by norms.
@@ -224,7 +235,9 @@ class Matrix(ABC):
         scale = inverse(np.hypot(self.norms(), constant))
         other = self.multiplied(scale.astype(np.result_type(self.dtype, 1.0)))
         other = other.extended(constant * scale[:, None]) if constant else other
-        other.given, other.factor, other.constant = self, scale, constant
+        other.given = self
+        other.factor = scale
+        other.constant = constant
         return other
 
     @abstractmethod
@@ -242,9 +255,12 @@ class Dense(Matrix):
     block_rows = 0  # of ``each``; 0: as many as stay in cache
 
     def __init__(self, array: Any) -> None:
-        self.array, self.shape, self.dtype = array, array.shape, array.dtype
+        self.array = array
+        self.shape = array.shape
+        self.dtype = array.dtype
         if not isinstance(array, np.ndarray):
-            self.foreign, self.xp = True, array_api_compat.array_namespace(array)
+            self.foreign = True
+            self.xp = array_api_compat.array_namespace(array)
             self.dtype = FLOAT64 if array.dtype == self.xp.float64 else FLOAT32
 
     def __getitem__(self, index: Any) -> Dense:
@@ -328,7 +344,8 @@ class Dense(Matrix):
     def second_moments(self, weight: Array, mean: Array | None) -> Array:
         if not self.foreign:
             return super().second_moments(weight, mean)
-        some, d = np.flatnonzero(weight), self.shape[1]
+        some = np.flatnonzero(weight)
+        d = self.shape[1]
         H = np.zeros((d + 1, d + 1))
         for i in range(0, len(some), max(1, self._block_rows())):
             few = some[i : i + self._block_rows()]
@@ -425,9 +442,11 @@ class Csr(Matrix):
         n, d = self.shape
         if SPARSE_PRODUCT_COST * self.size > n * d:
             return super().second_moments(weight, mean)
-        H, some = np.zeros((d + 1, d + 1)), self[np.flatnonzero(weight)]
+        H = np.zeros((d + 1, d + 1))
+        some = self[np.flatnonzero(weight)]
         V = some.multiplied(weight[weight != 0.0]).array
-        H[:d, :d], H[d, :d] = (V.T @ some.array).toarray(), V.sum(axis=0)
+        H[:d, :d] = (V.T @ some.array).toarray()
+        H[d, :d] = V.sum(axis=0)
         H[d, d] = weight.sum()
         if mean is not None:  # sums are about 0 so far
             total = H[d, :d] - 0.5 * H[d, d] * mean
@@ -484,8 +503,11 @@ class Blocks(Matrix):
         sparse: bool,
         changed: Callable[[slice, Any], Any] = lambda place, X: X,
     ) -> None:
-        self._read, self._changed = read, changed
-        self.shape, self.dtype, self.sparse = shape, np.dtype(dtype), sparse
+        self._read = read
+        self._changed = changed
+        self.shape = shape
+        self.dtype = np.dtype(dtype)
+        self.sparse = sparse
         self._held: tuple[Array, Any] = (np.empty(0, int), None)
 
     def blocks(self) -> Iterator[tuple[slice, Any]]:
@@ -520,9 +542,11 @@ class Blocks(Matrix):
             some = fetched if some is None else stacked([some, fetched])
             held = np.concatenate([held, missing])
             order = np.argsort(held)
-            held, some = held[order], some[order]
+            held = held[order]
+            some = some[order]
             if len(held) > len(wanted) and some.size * self.dtype.itemsize > HELD_BYTES:
-                some, held = some[np.searchsorted(held, wanted)], wanted
+                some = some[np.searchsorted(held, wanted)]
+                held = wanted
             self._held = held, some
         return some[np.searchsorted(held, wanted)[place]]
 
@@ -539,7 +563,8 @@ class Blocks(Matrix):
         return Csr(sp.csr_array(none)) if self.sparse else Dense(none)
 
     def _with(self, change: Callable[[slice, Any], Any], width: int) -> Any:
-        before, shape = self._changed, (len(self), width)
+        before = self._changed
+        shape = (len(self), width)
         changed = lambda place, X: change(place, before(place, X))  # noqa: E731
         return Blocks(self._read, shape, self.dtype, self.sparse, changed)
 
@@ -557,7 +582,9 @@ class Blocks(Matrix):
             return X.extended(constant * scale[place, None]) if constant else X
 
         other = self._with(change, self.shape[1] + (constant != 0.0))
-        other.given, other.factor, other.constant = self, scale, constant
+        other.given = self
+        other.factor = scale
+        other.constant = constant
         return other
 
     def norms(self) -> Array:
@@ -585,7 +612,9 @@ def in_turn(work: Callable[[T], R], blocks: Iterator[T]) -> list[R]:
 
     One reads while the other works, and what a thread has read stays in its processor's cache.
     """
-    turn, numbered, found = Lock(), enumerate(blocks), dict[int, R]()
+    turn = Lock()
+    numbered = enumerate(blocks)
+    found = dict[int, R]()
 
     def another() -> bool:
         with turn:

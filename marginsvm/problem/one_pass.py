@@ -18,7 +18,8 @@ from marginsvm.problem.rows import Rows
 
 # Entries in memory (32 MiB) for which a compiled pass is worth the import of numba; and the largest
 # size of the group products that such a pass, or one over files, keeps for each block (1 MiB).
-LARGE, LARGEST_SUMS = 2**22, 2**17
+LARGE = 2**22
+LARGEST_SUMS = 2**17
 WORTH_COMPILING = 2**17  # entries of a block
 Sums = tuple[Array, ...]
 
@@ -74,7 +75,8 @@ def of_block(
         return of_two_classes(X.array, rows, slack, coef, shift, mu)
     M = rows.margins(np.subtract(X.times(coef), shift, dtype=np.float64))
     M = M if slack is None else M + slack
-    E, largest = M / -mu, rows.group_min(M) / -mu
+    E = M / -mu
+    largest = rows.group_min(M) / -mu
     mass, e = response.exponentials(rows, E, largest)
     return E, largest, mass, rows.group_products(e, X)
 

@@ -235,7 +235,8 @@ class QuadraticProgram:
         if self.cap is not None:
             return (self.cap * r.max(axis=1)).sum()
         short = ~(r <= 0)  # NaN as well
-        r, squared = r[short], np.any(self.ridge)
+        r = r[short]
+        squared = np.any(self.ridge)
         price = np.broadcast_to(self.ridge if squared else self.upper, short.shape)[
             short
         ]
@@ -255,7 +256,8 @@ class QuadraticProgram:
     def gap(self, P: float, D: float) -> float:
         """Relative gap of the two values, on margins or objectives; 1 without bounds."""
         if self.game:  # margins are sqrt(-2 P) and sqrt(-2 D)
-            P, D = -D, -P
+            D = -P
+            P = -D
         of_norms = gap_of_norms(P, D)
         return of_norms if self.by_margins else of_norms * (2.0 - of_norms)
 
@@ -281,7 +283,8 @@ class QuadraticProgram:
             )
             upper = np.full(len(r), np.inf) if self.cap is None else self.cap
             return np.append(f[:-1], self.level * quantile(r.max(axis=1), upper, mass))
-        r, sign = self.target - self.rows.values(S), self.sign
+        r = self.target - self.rows.values(S)
+        sign = self.sign
         if not self.intercept:
             return (
                 np.array([self.level * quantile(r, self.upper, mass)])
@@ -368,8 +371,10 @@ def multiple_of_hinge(square: float, v: Array, upper: Array) -> float:
 def _root(t: Array, up: Array, weight: Array) -> float:
     """The b with the least sum of ``weight (t - b)^2`` over t > b (up) and t < b (others)."""
     order = np.argsort(t, kind="stable")
-    t, v = t[order], np.where(up, weight, -weight)[order]
-    below, total = np.maximum(-v, 0.0), np.maximum(v, 0.0)
+    t = t[order]
+    v = np.where(up, weight, -weight)[order]
+    below = np.maximum(-v, 0.0)
+    total = np.maximum(v, 0.0)
     # slope between t[i] and t[i + 1]: b A - B over the terms that are active there
     A = np.cumsum(below) + total.sum() - np.cumsum(total)
     B = np.cumsum(below * t) + (total * t).sum() - np.cumsum(total * t)

@@ -25,7 +25,9 @@ T = TypeVar("T")
 
 # Of the words in a piece of a checksum. Numbers that differ by their order get different keys.
 KEYS = np.random.default_rng(0).integers(2**64, size=1024, dtype=np.uint64)
-LOW, HALF, FACTOR = np.uint64(2**32 - 1), np.uint64(32), np.uint64(0x9E3779B97F4A7C15)
+LOW = np.uint64(2**32 - 1)
+HALF = np.uint64(32)
+FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Digest(NamedTuple):
@@ -66,7 +68,8 @@ def of_words(words: Array, found: int) -> Any:
     """Hash of 64-bit words, at the speed of their sum."""
     state = np.uint64(found)
     for i in range(0, len(words), len(KEYS)):
-        piece, total = words[i : i + len(KEYS)], np.uint64(0)
+        piece = words[i : i + len(KEYS)]
+        total = np.uint64(0)
         for j in range(len(piece)):
             word = piece[j] + KEYS[j]
             total += (word & LOW) * (word >> HALF)
@@ -105,7 +108,8 @@ class Source:
     """
 
     def __init__(self, given: Any) -> None:
-        self.given, self.passes = given, 0
+        self.given = given
+        self.passes = 0
 
     def first(self, look: Callable[[int, Any], T]) -> Iterator[T]:
         """``look(number, block)`` of each block in a pass."""
@@ -153,7 +157,9 @@ class Source:
 
     def _read(self, layout: Layout, kept: Array) -> Iterator[Any]:
         """The examples of each block that are kept, once they are those of the first pass."""
-        blocks, end, number = self._begin(), 0, -1
+        blocks = self._begin()
+        end = 0
+        number = -1
         every = len(kept) == sum(layout.sizes)
         for number, block in enumerate(blocks):
             try:
@@ -164,7 +170,8 @@ class Source:
                     raise ValueError(fault)
             except (ValueError, TypeError) as error:
                 refuse(blocks, self._changed(number, error))
-            start, end = end, end + len_of(X)
+            start = end
+            end = end + len_of(X)
             if start == end:
                 continue
             X = X.astype(layout.dtype, copy=False)
@@ -183,7 +190,8 @@ class Source:
 
 def _read_block(number: int, block: Any) -> tuple[Digest, Array, Array, bool]:
     """Digest, labels and weights of a block, and whether it is sparse."""
-    X, (_, y, weight) = examples_of(block), unpacked(block)
+    X = examples_of(block)
+    _, y, weight = unpacked(block)
     m = np.ones(len_of(X)) if weight is None else np.asarray(weight, FLOAT64)
     return Digest.of(X), np.asarray(y), np.broadcast_to(m, len_of(X)), sp.issparse(X)
 
