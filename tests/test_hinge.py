@@ -15,7 +15,7 @@ from scipy.special import xlogy
 from sklearn.datasets import load_digits
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import StratifiedKFold
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import StandardScaler, normalize
 from sklearn.svm import SVC, LinearSVC
 
 from marginsvm import (
@@ -23,6 +23,7 @@ from marginsvm import (
     MaxMarginClassifier,
     MomentumMarginClassifier,
     OptimisticPerceptron,
+    check_certificate,
 )
 from marginsvm.extend import softmax
 from marginsvm.problem.rows import make_rows, share_caps
@@ -554,3 +555,33 @@ def test_an_empty_example_does_not_slow_coordinate_descent(rng, k, form):
     )
     assert empty.status_ == "certified"
     assert empty.n_iter_ <= full.n_iter_ + 2
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_without_slack_the_solution_is_that_of_every_larger_cost(k, kernel, rng):
+    """It is published for them, with their own bounds, and no solver begins anew."""
+    y = np.arange(90) % k
+    X = rng.standard_normal((90, 4)) + 8.0 * np.eye(4)[y]
+    clf = MaxMarginClassifier(loss="hinge", kernel=kernel, warm_start=True)
+    found = []
+    for C in (1e2, 1e4, 1e6, 1e8):
+        clf.set_params(C=C).fit(X, y)
+        assert clf.status_ == "certified"
+        assert check_certificate(clf, X, y), C
+        found.append((clf.margin_, clf.n_iter_))
+    margins, n_iter = zip(*found, strict=True)
+    np.testing.assert_allclose(margins, margins[0], rtol=2e-6)
+    assert n_iter[1:] == (1, 1, 1)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_equal_examples_of_both_classes_end_at_the_bound(intercept, rng):
+    """An epoch of coordinate descent takes their alpha a step of 1 nearer to C."""
+    X = normalize(sp.random_array((400, 3000), density=0.01, format="csr", rng=rng))
+    y = rng.integers(0, 2, 400)
+    X, y = sp.vstack([X, X[:20]], format="csr"), np.append(y, 1 - y[:20])
+    clf = MaxMarginClassifier(loss="hinge", C=1e5, fit_intercept=intercept).fit(X, y)
+    assert clf.status_ == "certified"
+    assert clf.n_iter_ <= 10  # 80 to 125 without regard to them
+    assert np.count_nonzero(np.abs(clf.dual_coef_) >= 1e5 * (1.0 - 1e-9)) >= 20

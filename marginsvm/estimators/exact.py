@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import copysign, inf, sqrt
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from sklearn.utils._param_validation import StrOptions
 from marginsvm._threads import let_interrupts_through
 from marginsvm._typing import Array
 from marginsvm.certificate import publication
+from marginsvm.certificate.bounded import best_multiple
 from marginsvm.certificate.certificate import relative_gap
 from marginsvm.certificate.certified import Certified, prove_intervals, scales_of
 from marginsvm.certificate.overlap import equal_examples, prove_overlap, vanishing
@@ -52,7 +54,12 @@ from marginsvm.problem.rows import OutputRows, output_rows
 from marginsvm.problem.vectors import Predictor
 from marginsvm.solvers.at_bounds import candidates
 from marginsvm.solvers.solution import Solution
-from marginsvm.solvers.solve import refuse_what_cannot_fit, solve, solved
+from marginsvm.solvers.solve import (
+    methods,
+    refuse_what_cannot_fit,
+    solve,
+    solved,
+)
 
 # Relative gap, iterations and price of slack (over the radius squared, of tubes) of a soft problem
 # whose predictor is published where the hard one has none.
@@ -105,6 +112,20 @@ def of_few_examples(examples: FloatExamples, w: Array) -> Array:
     return found
 
 
+def solved_before(
+    point: Point, solution: Solution, start: Array | None
+) -> Iterator[None]:
+    """Solve a program by the solution for another C: without slack, it is that of any larger C."""
+    qp, w = solution.qp, point.w
+    S = qp.examples.scores(w)
+    f = qp.best_f(S, point.f)
+    t = best_multiple(qp, sqrt(max(qp.examples.inner(w, w), 0.0)), qp.values(S, f))
+    solution.primal(t * w, t * f, t * S)
+    solution.dual(point.alpha)
+    if solution.gap <= solution.tol:
+        yield
+
+
 def at_bounds(
     qp: QuadraticProgram,
     point: Point,
@@ -153,9 +174,9 @@ class Exact(Method):
         ):
             return None
         (point,) = before.state
-        return (
-            point._replace(alpha=point.alpha * (problem.radius / before.radius) ** 2),
-        )
+        scale = (problem.radius / before.radius) ** 2
+        w = point.w * (sqrt(scale) if problem.design is not None else scale)
+        return (Point(w, point.f, point.alpha * scale),)
 
     def tol_of(self, qp: QuadraticProgram, tol: float) -> float:
         """The solver's tolerance for a published gap of ``tol``."""
@@ -385,7 +406,10 @@ def play_exactly(
         equal = None
         sought = False
         start = points[part].alpha
-        for _ in solve(now, start if start.any() else None):
+        chosen = methods(qp)
+        if start.any():
+            chosen.insert(0, partial(solved_before, points[part]))
+        for _ in solve(now, start if start.any() else None, chosen):
             if on_round is not None:
                 # Only a caller that follows can keep what was found.
                 let_interrupts_through()

@@ -54,6 +54,7 @@ OPTIONS: dict[str, object] = {
 }
 part = parts(**OPTIONS)
 loop = compiled(**OPTIONS)
+EQUAL = 1e-12  # difference of the products of equal examples, which are rounded
 index = np.uint64  # unsigned: numba needs no test for negative indices
 
 
@@ -359,6 +360,7 @@ def _by_rows(
     mark = 50.0
     gap = 1.0
     epochs = 10.0
+    conflicting = bool(np.isfinite(upper).all())  # whether equal examples may be
     if alpha.any():  # a start is checked first, at its best intercept
         epochs = 0.0
         shift = w @ mean
@@ -385,6 +387,11 @@ def _by_rows(
         yield
         if solution.ended:
             return
+        if conflicting:
+            alpha += _of_equal_examples(X, of, sign, target, upper - alpha)
+            w = np.asarray(X.T @ qp.rows.coefficients(alpha)[:, 0])
+            z = X @ w
+            conflicting = False
         if passes >= mark:  # if doubling the passes leaves 0.3 of the gap, stop
             if solution.gap > 0.3 * gap:
                 return
@@ -400,6 +407,24 @@ def _by_rows(
         slope = float(np.abs(wrong).max())
         away = ((alpha <= 0.0) & (g > slope)) | ((alpha >= upper) & (g < -slope))
         active = np.flatnonzero(~away)
+
+
+def _of_equal_examples(
+    X: Any, of: Array, sign: Array, target: Array, room: Array
+) -> Array:
+    """What alpha may gain, up to its bounds, where w stays: on two equal examples of both classes.
+
+    One of the two is at its bound in the end, and an epoch takes it only a step nearer.
+    """
+    key = (X @ np.random.default_rng(0).standard_normal(X.shape[1]))[of]
+    order = np.argsort(key)
+    one, other = order[:-1], order[1:]
+    equal = np.abs(key[one] - key[other]) <= EQUAL * np.abs(key[one])
+    equal &= (sign[one] != sign[other]) & (target[one] + target[other] > 0.0)
+    one, other = one[equal], other[equal]
+    found = np.zeros(len(room))
+    found[one] = found[other] = np.minimum(room[one], room[other])
+    return found
 
 
 def mean_of(qp: QuadraticProgram, X: Any) -> Array:
