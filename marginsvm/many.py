@@ -329,7 +329,7 @@ def cross_val_many(
     problems.of_y = np.repeat(problems.of_y, k)
     problems.of_X = np.repeat(problems.of_X, k)
     problems.columns = [c for c in problems.columns for _ in range(k)]
-    problems.shared = False
+    problems.shared = problems.whole = False
     problems.rows, problems.tests = map(list, zip(*splits, strict=True))
     found = problems.results(n_jobs)
     return ManyScores(**{name: values.reshape(-1, k) for name, values in found.items()})
@@ -347,8 +347,8 @@ class Problems:
     of_X, of_y : ndarray of shape (B,)
         Indices into X and codes for each problem.
     columns, rows : list of B index arrays
-    shared : bool
-        Whether all problems have the same examples.
+    whole, shared : bool
+        Whether problems have all rows and columns, and whether they have the same examples.
     tests : list of B index arrays
         Rows to predict, for cross-validation: only scores are kept. Empty: none.
     """
@@ -400,7 +400,8 @@ class Problems:
         self.columns = _indices(columns, d, "columns", B)
         self.rows = _indices(rows, n, "rows", B)
         self.tests: list[Array] = []
-        self.shared = len(self.X) == 1 and columns is None and rows is None
+        self.whole = columns is None and rows is None
+        self.shared = len(self.X) == 1 and self.whole
 
     def results(self, n_jobs: int | None) -> dict[str, Any]:
         """Fit all problems, and warn about those without a certificate."""
@@ -505,6 +506,11 @@ class Problems:
         """X of problems of the same shape, of shape (1 or B, n, d): 1 if it is shared."""
         if self.shared and rows is self.rows:
             return self.X.astype(np.float64, copy=False)
+        if self.whole and rows is self.rows:
+            some = self.of_X[ids]
+            one_by_one = np.all(np.diff(some) == 1)
+            of: Any = slice(some[0], some[-1] + 1) if one_by_one else some
+            return self.X[of].astype(np.float64, copy=False)
         X = [self.X[self.of_X[i]][np.ix_(rows[i], self.columns[i])] for i in ids]
         return np.stack(X).astype(np.float64, copy=False)
 
@@ -549,7 +555,8 @@ def solved(X: Array, y: Array, m: Array, estimator: Any) -> dict[str, Array]:
     shift = X.mean(axis=1, keepdims=True) if intercept else np.zeros((1, 1, d))
     Z = X - shift
     unit = np.exp2(np.round(0.5 * np.log2(np.vecdot(Z, Z).max(axis=1))))[:, None]
-    Z = Z / unit[:, :, None]
+    Z *= 1.0 / unit[:, :, None]
+    squares = np.vecdot(Z, Z)
     shift = (shift / unit[:, :, None])[:, 0]
     costs = estimator.C * m * unit**2
     program = {}  # of hard margins
@@ -583,9 +590,9 @@ def solved(X: Array, y: Array, m: Array, estimator: Any) -> dict[str, Array]:
         b = b / least
         alpha = alpha / least[:, None]
     margin, bound, separates = stacks.proved(
-        Z, shift, y, w, b, alpha, program, intercept
+        Z, squares, shift, y, w, b, alpha, program, intercept
     )
-    radius = np.sqrt(np.vecdot(Z, Z).max(axis=1)) * unit[:, 0]
+    radius = np.sqrt(squares.max(axis=1)) * unit[:, 0]
     separable = [one or None for one in separates.tolist()]
     found = {
         "coef": w / unit,

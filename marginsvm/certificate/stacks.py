@@ -30,6 +30,7 @@ def balanced(alpha: Array, y: Array, upper: Values) -> Array:
 
 def proved(
     Z: Array,
+    squares: Array,
     shift: Array,
     y: Array,
     w: Array,
@@ -44,6 +45,8 @@ def proved(
     ----------
     Z, shift : ndarray of shape (1 or B, n, d) and (1 or B, d)
         The examples less ``shift``, rounded.
+    squares : ndarray of shape (1 or B, n)
+        Their squared lengths, rounded.
     y, alpha : ndarray of shape (B, n)
     w, b : ndarray of shape (B, d) and (B,)
     program : dict
@@ -52,7 +55,7 @@ def proved(
         Whether ``y'alpha = 0`` is required.
     """
     n, d = Z.shape[1:]
-    norms = np.sqrt(np.vecdot(Z, Z))
+    norms = np.sqrt(squares)
     length = np.sqrt(np.vecdot(w, w))
     reach = norms + np.sqrt(np.vecdot(shift, shift))[:, None]
     # errors: of the shifted examples, of products with them, and of the published intercept

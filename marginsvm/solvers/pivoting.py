@@ -79,8 +79,9 @@ def pivoted(
     def rows(live: Array, free: Array, full: Array) -> tuple[Array, Array, Array]:
         """The same by systems of the rows; ``full``: those at their upper bounds."""
         G = K[live] if len(K) > 1 else K
-        M = G * free[:, :, None]
-        M *= free[:, None]
+        M = np.array(np.broadcast_to(G, (len(live), n, n)))
+        if not free.all():  # the first time, all are
+            M *= free[:, :, None] & free[:, None]
         diagonal = np.where(free, own[live] + LIFT * size[live % len(K)], 1.0)
         np.einsum("bii->bi", M)[...] += diagonal
         fixed = np.where(full, y[live] * cap[live], 0.0)
