@@ -256,8 +256,7 @@ class QuadraticProgram:
     def gap(self, P: float, D: float) -> float:
         """Relative gap of the two values, on margins or objectives; 1 without bounds."""
         if self.game:  # margins are sqrt(-2 P) and sqrt(-2 D)
-            D = -P
-            P = -D
+            P, D = -D, -P
         of_norms = gap_of_norms(P, D)
         return of_norms if self.by_margins else of_norms * (2.0 - of_norms)
 
