@@ -434,6 +434,11 @@ def move(game, w, g, rounds, t):
 
 @_part
 def _advance(game, w, g, factor, one, last, other, theta, beta):
+    if factor == 0.0 and last == 0.0:
+        for m in range(len(w)):
+            g[m] *= beta
+            w[m] += theta * g[m]
+        return
     x, y = game.columns[one], game.columns[other]
     for m in range(len(w)):
         i = game.order[m] if game.by_number else m
