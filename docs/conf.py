@@ -103,8 +103,8 @@ def visit_math(translator, node):
         formula,
         flags=re.DOTALL,
     )
-    # a norm's bar that may stretch has its indices low
-    formula = formula.replace("<mo>‖</mo>", '<mo stretchy="false">‖</mo>')
+    # indices of bars that may stretch are set low
+    formula = re.sub("<mo>([‖|])</mo>", r'<mo stretchy="false">\1</mo>', formula)
     # browsers set no space in "ln n"
     formula = re.sub(
         r"<mo>&ApplyFunction;</mo>(?=\s*<m[in]>)", '<mspace width="0.17em"/>', formula
