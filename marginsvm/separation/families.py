@@ -274,16 +274,14 @@ class Labels(Family):
         return Regression(arguments, X, plus, minus, equality, at, column, names)
 
     def modelled(self, y: Any, used: Array) -> str:
-        columns = list(getattr(y, "columns", ["successes"]))
+        name = next(iter(getattr(y, "columns", [getattr(y, "name", None)])))
         if are_trials(y):
-            return f", for {columns[0]}"
-        in_table = hasattr(y, "columns")
-        name = getattr(y, "name", None) or (columns[0] if in_table else "y")
+            return f", for {name or 'successes'}"
         first, *others = np.unique(np.asarray(y)[used]).tolist()
         several = len(others) > 1
         one = first if several else others[0]
         one = f"{one:.17g}" if isinstance(one, float) else one
-        return f", {'against' if several else 'for'} {name} = {one}"
+        return f", {'against' if several else 'for'} {name or 'y'} = {one}"
 
     def separated(self, rows: Array) -> Array:
         return np.asarray(rows.sum(axis=1) >= max(rows.shape[1] - 1, 1))
