@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers.estimators import confirmed, fit, separable
+from helpers.estimators import certified, confirmed, fit, separable
 from sklearn.svm import SVC, SVR, OneClassSVM
 
 from marginsvm import (
@@ -52,6 +52,14 @@ def test_weights_whose_squares_overflow_are_refused(estimator, extreme, rng):
     weight[3] = extreme
     with pytest.raises(ValueError, match="scale them"):
         estimator.fit(X, y, sample_weight=weight)
+
+
+def test_refused_weights_are_fitted_once_they_are_scaled(rng):
+    """As the refusal advises; only their ratios matter with nu."""
+    X, _ = separable(rng, n=12)
+    weight = np.full(12, 1e-80)
+    weight[3] = 1e80
+    certified(MaxMarginOutlierDetector(), X, None, weight)
 
 
 def test_a_cost_that_overflows_is_refused(rng):
