@@ -334,7 +334,8 @@ class Algorithm(Method[State]):
         n_iter: int,
     ) -> Progress:
         """The progress before, with better bounds by the state after ``n_iter`` iterations."""
-        found = before
+        lower, best = before.lower, before.best
+        upper, proof, fallback = before.upper, before.proof, before.fallback
         for candidate in self.candidates(problem, state):
             norm = problem.norm(candidate.vector)
             if not isfinite(norm):
@@ -348,13 +349,15 @@ class Algorithm(Method[State]):
                     f"choose a smaller step size, if it has one, or scale X{also}"
                 )
             if candidate.fallback:
-                found = found._replace(fallback=candidate)
+                fallback = candidate
             low = candidate.min_margin
-            if low is not None and norm > 0.0 and low / norm > found.lower:
-                found = found._replace(lower=low / norm, best=candidate)
-            if candidate.mass > 0.0 and norm / candidate.mass < found.upper:
-                found = found._replace(upper=norm / candidate.mass, proof=candidate)
-        return found
+            if low is not None and norm > 0.0 and low / norm > lower:
+                lower, best = low / norm, candidate
+            if candidate.mass > 0.0 and norm / candidate.mass < upper:
+                upper, proof = norm / candidate.mass, candidate
+        return before._replace(
+            lower=lower, upper=upper, best=best, proof=proof, fallback=fallback
+        )
 
     def certified(self, problem: KernelMatrixAdapter, progress: Progress) -> Certified:
         """Publish the best model and the best alpha so far, with certified bounds."""
