@@ -30,7 +30,7 @@ scale multi-class linear SVMs. KDD, 2008.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -42,20 +42,32 @@ from marginsvm.problem.norms import LpNorm
 from marginsvm.problem.quadratic_program import QuadraticProgram, multiple_of_hinge
 from marginsvm.solvers.solution import Solution
 
-OPTIONS: dict[str, object] = {
-    "error_model": "numpy",
-    "fastmath": {
-        "nnan",
-        "nsz",
-        "reassoc",
-        "contract",
-        "arcp",
-    },  # without ninf: infinities are used
-}
+# Without ninf, as infinities are used.
+FAST = {"nnan", "nsz", "reassoc", "contract", "arcp"}
+OPTIONS: dict[str, object] = {"error_model": "numpy", "fastmath": FAST}
+NOTHING = 1e-300  # instead of 0, as a divisor
 part = parts(**OPTIONS)
 loop = compiled(**OPTIONS)
 EQUAL = 1e-12  # difference of the products of equal examples, which are rounded
 index = np.uint64  # unsigned: numba needs no test for negative indices
+
+
+class Entries(NamedTuple):
+    """Examples as compiled loops read them: CSR, or dense data, None and None."""
+
+    data: Array
+    indices: Array | None
+    indptr: Array | None
+
+
+class RowData(NamedTuple):
+    """The rows of two classes or of tubes: arrays of shape (m,); ``of`` is a row's example."""
+
+    of: Array
+    sign: Array
+    target: Array
+    ridge: Array
+    upper: Array
 
 
 @part
@@ -100,19 +112,14 @@ def _shuffle(order, n, seed):
 
 
 @loop
-def descend_rows(
-    data, indices, indptr, of, sign, target, curvature, ridge, upper, b, sigma,
-    alpha, w, active, seed, most, tol,
-):  # fmt: skip
+def descend_rows(X, rows, curvature, b, sigma, alpha, w, active, seed, most, tol):
     """Epochs over the active rows, with shrinking.
 
     Parameters
     ----------
-    data, indices, indptr : ndarray
-        CSR, or dense data, None and None.
-    of, sign, target, ridge, upper : ndarray
-        Per row; ``of`` is its example.
-    curvature : ndarray
+    X : Entries
+    rows : RowData
+    curvature : ndarray of shape (m,)
         Squared norm of the row, plus ridge and sigma.
     b, sigma : float
         Intercept, and its derivative in ``sum sign alpha``.
@@ -128,8 +135,10 @@ def descend_rows(
     b, n_steps : float, int
         The intercept, and the number of coordinate steps.
     """
-    m = len(active)
+    of, sign, target, ridge, upper = rows
+    m = len(active)  # the first so many rows of active are not shrunk
     steps = 0
+    # The largest and the least violation of the last epoch.
     high = np.inf
     low = -np.inf
     while steps < most:
@@ -142,11 +151,8 @@ def descend_rows(
         while k < m:
             r = active[k]
             i = of[r]
-            g = (
-                sign[r] * (b + _dot(data, indices, indptr, i, w))
-                - target[r]
-                + ridge[r] * alpha[r]
-            )
+            value = sign[r] * (b + _dot(X.data, X.indices, X.indptr, i, w))
+            g = value - target[r] + ridge[r] * alpha[r]
             at_zero = alpha[r] <= 0.0
             at_upper = alpha[r] >= upper[r]
             if (at_zero and g > high) or (at_upper and g < low):
@@ -163,7 +169,7 @@ def descend_rows(
                 step = sign[r] * (new - alpha[r])
                 alpha[r] = new
                 b += sigma * step
-                _add(data, indices, indptr, i, step, w)
+                _add(X.data, X.indices, X.indptr, i, step, w)
             k += 1
         high = next_high if next_high > 0.0 else np.inf
         low = next_low if next_low < 0.0 else -np.inf
@@ -178,10 +184,8 @@ def projected(c, own, q, diagonal, cap, alpha, order):
 
     The solution is ``max(c_j - level, 0) / diagonal``; classes are sorted until the level is found.
     """
+    # Classes with c > 0, in the order of c.
     n = 0
-    total = 0.0
-    level = 0.0
-    mass = 0.0
     for j in range(len(c)):
         alpha[j] = 0.0
         if j != own and c[j] > 0.0:
@@ -191,6 +195,10 @@ def projected(c, own, q, diagonal, cap, alpha, order):
                 p -= 1
             order[p] = j
             n += 1
+    # The level at which the first r + 1 of them are positive, until the others are below it.
+    total = 0.0
+    level = 0.0
+    mass = 0.0
     for r in range(n):
         total += c[order[r]]
         mass = total / (diagonal + (r + 1) * q)
@@ -247,11 +255,14 @@ def _dot_of_class(data, indices, indptr, i, W, c):
     return total
 
 
+LEFT_OUT = -1e100  # score of a class that is not updated
+EPOCHS = 8  # of several classes, between two checks
+
+
 @loop
 def descend_examples(
-    data, indices, indptr, codes, square, ridge, cap, sigma, alpha, W, b, excess, order, seed,
-    first, last,
-):  # fmt: skip
+    X, codes, square, ridge, cap, sigma, alpha, W, b, excess, order, seed, first, last
+):
     """Epochs over the examples; each step updates all variables of one example.
 
     In epochs 1, 2, 4, 8, 16, 24, ... all classes are updated, otherwise only those with alpha > 0,
@@ -259,8 +270,7 @@ def descend_examples(
 
     Parameters
     ----------
-    data, indices, indptr : ndarray
-        CSR, or dense data, None and None.
+    X : Entries
     codes, square, ridge, cap : ndarray
         Per example.
     sigma : float
@@ -274,7 +284,7 @@ def descend_examples(
     new = np.empty(k)
     places = np.empty(k, np.int64)
     for epoch in range(first, last):
-        every = epoch % 8 == 0 or epoch & (epoch - 1) == 0
+        every = epoch % EPOCHS == 0 or epoch & (epoch - 1) == 0
         _shuffle(order, n, seed)
         for i in order:
             own = codes[i]
@@ -288,12 +298,13 @@ def descend_examples(
             if every:
                 for c in range(k):
                     scores[c] = b[c]
-                _class_scores(data, indices, indptr, i, W, scores)
+                _class_scores(X.data, X.indices, X.indptr, i, W, scores)
             else:
                 for c in range(k):
-                    scores[c] = -1e100
+                    scores[c] = LEFT_OUT
                     if alpha[i, c] > 0.0 or c == own:
-                        scores[c] = b[c] + _dot_of_class(data, indices, indptr, i, W, c)
+                        dot = _dot_of_class(X.data, X.indices, X.indptr, i, W, c)
+                        scores[c] = b[c] + dot
             score = scores[own]
             for c in range(k):
                 scores[c] += 1.0 - score + q * (mass + alpha[i, c])
@@ -303,7 +314,7 @@ def descend_examples(
                 step = moved if c == own else alpha[i, c] - new[c]
                 if step != 0.0:
                     alpha[i, c] = new[c]
-                    _add_to_class(data, indices, indptr, i, step, W, c)
+                    _add_to_class(X.data, X.indices, X.indptr, i, step, W, c)
                     excess[c] += step
                     b[c] += sigma * step
         for c in range(k):
@@ -314,8 +325,11 @@ def dual_cd(solution: Solution, start: Array | None) -> Iterator[None]:
     """Solve a program of examples with features; each iteration ends with a check of all rows."""
     qp = solution.qp
     X = qp.design.rows(slice(0, qp.examples.n))
-    arrays = (
-        (X.data, X.indices, X.indptr) if sp.issparse(X) else (X.ravel(), None, None)
+    sparse = sp.issparse(X)
+    entries = (
+        Entries(X.data, X.indices, X.indptr)
+        if sparse
+        else Entries(X.ravel(), None, None)
     )
     if sp.issparse(X) and qp.design.mean is not None:  # not about the mean
         square = as_matrix(X).squared_norms(LpNorm(), None)
@@ -323,66 +337,97 @@ def dual_cd(solution: Solution, start: Array | None) -> Iterator[None]:
         square = qp.examples.squared_norms
     alpha = np.zeros(qp.shape) if start is None else start.copy()
     if start is not None and qp.game:  # scaled to margin 1
-        alpha /= max(-2.0 * qp.dual(start), 1e-300)
+        alpha /= max(-2.0 * qp.dual(start), NOTHING)
     by = _by_examples if qp.several else _by_rows
-    yield from by(solution, X, arrays, square, alpha)
+    yield from by(solution, X, entries, square, alpha)
+
+
+# sigma: in times of the median squared norm at first, and then as much as free variables are few,
+# but not below LEAST_SIGMA; more by a part of the ridge, and so that an excess of 6 % of the sum of
+# upper bounds moves the intercept by the width of the margin.
+FIRST_SIGMA = 0.1
+FREE = 30.0
+LEAST_SIGMA = 0.05
+OF_RIDGE = 0.05
+EXCESS = 0.06
+# Epochs before the next check: at least, and for each pass so far. They end at a violation of this
+# part of the last one.
+EPOCHS_OF_ROWS = 10.0
+MORE_EPOCHS = 0.3
+PRECISION = 0.03
+# The method stops if twice as many passes, from the first mark on, leave more of the gap than this.
+FIRST_MARK = 50.0
+LEFT = 0.3
 
 
 def _by_rows(
     solution: Solution,
     X: Any,
-    arrays: tuple[Array | None, ...],
+    entries: Entries,
     square: Array,
     alpha: Array,
 ) -> Iterator[None]:
     """Two classes, and regression."""
     qp = solution.qp
-    m = solution.qp.size
-    of = solution.qp.rows.at
+    m = qp.size
+    of = qp.rows.at
     sign = qp.sign
     target, ridge, upper = (
         np.broadcast_to(a, m)
         for a in (1.0 if qp.game else qp.target, qp.ridge, qp.upper)
     )
+    rows = RowData(of, sign, target, ridge, upper)
     size = float(np.median(square[square > 0.0])) if square.any() else 1.0
     mean = mean_of(qp, X)
     w = np.zeros(X.shape[1])
     if alpha.any():
         w = np.asarray(X.T @ qp.rows.coefficients(alpha)[:, 0])
-    # least sigma: the intercept can change by the width of the margin within the bounds of alpha
-    least = 0.05 * float(ridge.mean()) + 1.0 / (0.06 * upper.sum())
+    # The intercept can change by the width of the margin within the bounds of alpha.
+    least = OF_RIDGE * float(ridge.mean()) + 1.0 / (EXCESS * upper.sum())
+    # The state, beside alpha and w: the intercept, its derivative sigma, the rows that are not
+    # shrunk, the largest violation (slope), passes over all rows so far, and epochs that follow.
     b = 0.0
-    sigma = (0.1 * size + least) * qp.intercept
-    slope = 1.0
+    sigma = (FIRST_SIGMA * size + least) * qp.intercept
     active = np.arange(m)
-    seed = np.ones(1, np.uint64)
+    slope = 1.0
     passes = 0.0
-    mark = 50.0
+    epochs = EPOCHS_OF_ROWS
+    seed = np.ones(1, np.uint64)
+    # The gap is compared with that at half as many passes.
+    mark = FIRST_MARK
     gap = 1.0
-    epochs = 10.0
-    conflicting = bool(np.isfinite(upper).all())  # whether equal examples may be
+    conflicting = bool(
+        np.isfinite(upper).all()
+    )  # equal examples of both classes may be
     if alpha.any():  # a start is checked first, at its best intercept
         epochs = 0.0
         shift = w @ mean
         if qp.intercept:
-            b = float(
-                qp.best_f((X @ w - shift)[:, None], np.zeros(qp.n_free))[0] - shift
-            )
+            S = (X @ w - shift)[:, None]
+            b = float(qp.best_f(S, np.zeros(qp.n_free))[0] - shift)
     # w does not depend on the alpha of an empty example, which belongs at a bound at once.
     still = (square[of] + ridge + sigma <= 0.0) & np.isfinite(upper)
     alpha[still] = np.where(target > 0.0, upper, 0.0)[still]
     while True:
         b, steps = descend_rows(
-            *arrays, of, sign, target, square[of] + ridge + sigma, ridge, upper, b, sigma,
-            alpha, w, active, seed, int(epochs * m), 0.03 * slope,
-        )  # fmt: skip
-        passes += steps / m + 2
-        mass = float(alpha.sum()) + 1e-300 if qp.game else 1.0
-        z = X @ w
-        S = z - w @ mean
-        solution.primal(
-            *_at_best_length(qp, w[None] / mass, S[:, None] / mass), settled=True
+            entries,
+            rows,
+            square[of] + ridge + sigma,
+            b,
+            sigma,
+            alpha,
+            w,
+            active,
+            seed,
+            int(epochs * m),
+            PRECISION * slope,
         )
+        passes += steps / m + 2  # and the two products of the check
+        mass = float(alpha.sum()) + NOTHING if qp.game else 1.0
+        z = X @ w
+        S = (z - w @ mean)[:, None]
+        point = _at_best_length(qp, w[None] / mass, S / mass)
+        solution.primal(*point, settled=True)
         solution.dual(alpha / mass)
         yield
         if solution.ended:
@@ -392,14 +437,16 @@ def _by_rows(
             w = np.asarray(X.T @ qp.rows.coefficients(alpha)[:, 0])
             z = X @ w
             conflicting = False
-        if passes >= mark:  # if doubling the passes leaves 0.3 of the gap, stop
-            if solution.gap > 0.3 * gap:
+        if passes >= mark:
+            if solution.gap > LEFT * gap:
                 return
             mark = 2.0 * passes
             gap = solution.gap
-        epochs = 10.0 + 0.3 * passes
+
+        epochs = EPOCHS_OF_ROWS + MORE_EPOCHS * passes
         free = max(1, int(np.count_nonzero((alpha > 0.0) & (alpha < upper))))
-        sigma = (size * min(1.0, max(0.05, 30.0 / free)) + least) * qp.intercept
+        share = min(1.0, max(LEAST_SIGMA, FREE / free))
+        sigma = (size * share + least) * qp.intercept
         b += sigma * float(sign @ alpha)
         g = sign * (z[of] + b) - target + ridge * alpha
         wrong = np.where(alpha <= 0.0, np.minimum(g, 0.0), g)
@@ -418,10 +465,12 @@ def _of_equal_examples(
     """
     key = (X @ np.random.default_rng(0).standard_normal(X.shape[1]))[of]
     order = np.argsort(key)
-    one, other = order[:-1], order[1:]
+    one = order[:-1]
+    other = order[1:]
     equal = np.abs(key[one] - key[other]) <= EQUAL * np.abs(key[one])
     equal &= (sign[one] != sign[other]) & (target[one] + target[other] > 0.0)
-    one, other = one[equal], other[equal]
+    one = one[equal]
+    other = other[equal]
     found = np.zeros(len(room))
     found[one] = found[other] = np.minimum(room[one], room[other])
     return found
@@ -445,10 +494,21 @@ def _at_best_length(
     return (t * w, t * f, t * S) if t > 0.0 else (w, f, S)
 
 
+# sigma, in times of the mean square and of the mean ridge; more so that an excess of 6 % of the sum
+# of caps moves an intercept by the width of the margin.
+OF_SQUARES = 0.004
+OF_RIDGES = 0.025
+PARTS = 4  # momentum steps between two checks, where the loss is smooth
+SLOW = 0.5  # momentum grows where a check leaves more of the gap than this
+# The method stops if twice as many epochs, from the first mark on, leave more of the gap than this.
+FIRST_MARK_OF_CLASSES = 200
+LEFT_OF_CLASSES = 0.1
+
+
 def _by_examples(
     solution: Solution,
     X: Any,
-    arrays: tuple[Array | None, ...],
+    entries: Entries,
     square: Array,
     alpha: Array,
 ) -> Iterator[None]:
@@ -458,16 +518,12 @@ def _by_examples(
     """
     qp = solution.qp
     n = len(square)
-    k = solution.qp.k
+    k = qp.k
     cap = np.full(n, np.inf) if qp.cap is None else qp.cap
     ridge = np.broadcast_to(qp.ridge[:, 0], n)
     squared = bool(np.any(qp.ridge))
-    sigma = (
-        0.004 * float(square.mean())
-        + 0.025 * float(ridge.mean())
-        + 1.0 / (0.06 * cap.sum())
-    )
-    sigma *= qp.intercept
+    sigma = OF_SQUARES * float(square.mean()) + OF_RIDGES * float(ridge.mean())
+    sigma = (sigma + 1.0 / (EXCESS * cap.sum())) * qp.intercept
     # w does not depend on the alpha of an empty example: one other class gets all its weight.
     still = np.flatnonzero((square + ridge + sigma <= 0.0) & np.isfinite(cap))
     alpha[still] = 0.0
@@ -480,16 +536,19 @@ def _by_examples(
     order = np.arange(n)
     seed = np.ones(1, np.uint64)
     epochs = 1
+    # Momentum grows with the pace from where alpha and b were before; the pace grows where the gap
+    # falls slowly, from dual values that do not decrease.
     pace = 1
     before = (alpha, b)
-    gap = 1.0
     proved = -np.inf
-    mark = 200
+    gap = 1.0
+    # The gap is compared with that at half as many epochs.
+    mark = FIRST_MARK_OF_CLASSES
     gap_at_mark = 1.0
     while True:
-        parts = 4 if squared and pace > 2 else 1
+        parts = PARTS if squared and pace > 2 else 1
         for _ in range(parts):
-            now = alpha.copy(), b - sigma * excess
+            now = (alpha.copy(), b - sigma * excess)
             if pace > 1:
                 t = (pace - 1.0) / (pace + 2.0)
                 alpha, b = (x + t * (x - y) for x, y in zip(now, before, strict=True))
@@ -499,15 +558,18 @@ def _by_examples(
                 excess = V.sum(axis=0)
                 b += sigma * excess
             before = now
+            last = epochs + EPOCHS // parts
             descend_examples(
-                *arrays, qp.rows.labels, square, ridge, cap, sigma, alpha, W, b, excess, order,
-                seed, epochs, epochs + 8 // parts,
+                entries, qp.rows.labels, square, ridge, cap, sigma, alpha, W, b, excess, order,
+                seed, epochs, last,
             )  # fmt: skip
-            epochs += 8 // parts
+            epochs = last
             pace += parts > 1
-        mass = float(alpha.sum()) + 1e-300 if qp.game else 1.0
+        mass = float(alpha.sum()) + NOTHING if qp.game else 1.0
         c = (b + mean @ W) / mass
-        f = np.append((c[:-1] - c[-1])[: qp.n_intercepts], [0.0] * bool(qp.level))
+        f = (c[:-1] - c[-1])[: qp.n_intercepts]
+        if qp.level:
+            f = np.append(f, 0.0)
         solution.primal(W.T / mass, f, (X @ W - mean @ W) / mass)
         less = proved
         proved = solution.dual(alpha / mass)
@@ -515,9 +577,11 @@ def _by_examples(
         if solution.ended:
             return
         if epochs >= mark:
-            if solution.gap > 0.1 * gap_at_mark:
+            if solution.gap > LEFT_OF_CLASSES * gap_at_mark:
                 return
             mark = 2 * epochs
             gap_at_mark = solution.gap
-        pace = 1 if proved < less else pace + (solution.gap > 0.5 * gap)
+
+        slow = solution.gap > SLOW * gap
+        pace = 1 if proved < less else pace + slow
         gap = solution.gap

@@ -280,7 +280,9 @@ class Features(WrittenOut):
 
     def values_and_fall(self, x: Array, u: Array) -> tuple[Array, Array]:
         """Both, by one pass over X."""
-        qp, (w, f), alpha = self.qp, self.point(x, self.qp), self.qp.rows.shaped(u)
+        qp = self.qp
+        w, f = self.point(x, self.qp)
+        alpha = self.qp.rows.shaped(u)
         S, found = qp.design.scores_and_combination(w, qp.rows.coefficients(alpha))
         fall = self.R * x + self.g - self.joined(found, qp.balance(alpha))
         return qp.rows.flat(qp.values(S, f)), fall
