@@ -725,7 +725,8 @@ class Scored:
         qp = self.qp
         S = self.F.T
         f, wrong = self.kind.conditions(self.alpha, S, work)
-        q = qp.feasible(self.alpha)
+        moved = qp.several and not self.any_sum  # to a feasible point, by ``move``
+        q = self.alpha if moved else qp.feasible(self.alpha)
         if self.any_sum:  # game units: divide by the sum of alpha
             mass = float(self.alpha.sum()) + NOTHING
             f = qp.best_f(S / mass, np.append(f / mass, 0.0))
