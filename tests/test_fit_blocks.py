@@ -285,6 +285,26 @@ def test_passes_are_few(C, most, spread):
     assert source.passes <= most
 
 
+@pytest.mark.parametrize("in_blocks", [False, True])
+@pytest.mark.parametrize("cls", [MaxMarginClassifier, MomentumMarginClassifier])
+def test_memory_of_a_fit_beyond_the_examples(cls, in_blocks, rng):
+    """As docs/scaling.rst says: less than 300 bytes an example."""
+    n = 100_000
+    X = rng.standard_normal((n, 5)).astype(np.float32)
+    y = (X[:, 0] + rng.standard_normal(n) > 0.0).astype(int)
+    blocks = cut(X, y, [10_000] * 10)
+    model = cls(C=1.0, max_iter=10)
+    if cls is MaxMarginClassifier:
+        model.set_params(loss="squared_hinge")
+    fits = {True: lambda: model.fit_blocks(blocks), False: lambda: model.fit(X, y)}
+    fits[in_blocks]()  # modules and compiled code are there
+    tracemalloc.start()
+    fits[in_blocks]()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 300 * n
+
+
 def test_passes_of_an_interior_point_iteration(rng):
     X = rng.standard_normal((15_000, 20))
     y = (X[:, 0] + rng.standard_normal(len(X)) > 0.0).astype(int)

@@ -369,14 +369,12 @@ def multiple_of_hinge(square: float, v: Array, upper: Array) -> float:
 
 def _root(t: Array, up: Array, weight: Array) -> float:
     """The b with the least sum of ``weight (t - b)^2`` over t > b (up) and t < b (others)."""
+    v = np.where(up, weight, -weight)
     order = np.argsort(t, kind="stable")
-    t = t[order]
-    v = np.where(up, weight, -weight)[order]
-    below = np.maximum(-v, 0.0)
-    total = np.maximum(v, 0.0)
     # slope between t[i] and t[i + 1]: b A - B over the terms that are active there
-    A = np.cumsum(below) + total.sum() - np.cumsum(total)
-    B = np.cumsum(below * t) + (total * t).sum() - np.cumsum(total * t)
+    A = v[up].sum() - np.cumsum(v[order])
+    B = (v * t)[up].sum() - np.cumsum((v * t)[order])
+    t = t[order]
     i = int(np.searchsorted(np.append(A[:-1] * t[1:] - B[:-1] >= 0.0, True), True))
     return float(B[i] / A[i]) if A[i] > 0.0 else float(t[i])
 
