@@ -22,8 +22,8 @@ from marginsvm.solvers.active_set import by_rows
 # part that is tried where the rest then meets its targets.
 ROUNDING = 1e-6
 NEAR = 1e-2
-# Entries between their bounds whose system takes less than a tenth of a second.
-FEW = 500
+# Entries between their bounds whose system takes less than a few milliseconds.
+FEW = 200
 EXCHANGES = 3
 WRONG = 1e-9  # value of a row beyond its target, relative to the largest target
 BALANCED = 1e-12  # rounding of F'alpha - g, relative to the sum of alpha
