@@ -452,10 +452,11 @@ def refuting_weights(
     list of int, or None
         One weight per row; None: nothing is proved, or it takes too long.
     """
+    # weights below this part of the largest may be rounding of 0
     for least in (
         1e-13,
         1e-8,
-    ):  # weights below this part of the largest may be rounding of 0
+    ):
         some = np.flatnonzero(q > least * q.max(initial=0.0))
         if not len(some) or (
             gains is not None and not 0 < gains[some] @ q[some] < np.inf
@@ -483,9 +484,8 @@ def refuting_weights(
             gain = None if gain is None else np.append(gain, 0.0 * w[len(gain) :])
         found = positive_weights(A, w, gains=gain, integers_wanted=integers_wanted)
         if found is not None:
-            whole = dict(
-                zip(some.tolist(), found, strict=False)
-            )  # signs have weights as well
+            # signs have weights as well
+            whole = dict(zip(some.tolist(), found, strict=False))
             return [whole.get(r, 0) for r in range(len(q))] if found else []
     return None
 

@@ -116,7 +116,8 @@ def solved_before(
     point: Point, solution: Solution, start: Array | None
 ) -> Iterator[None]:
     """Solve a program by the solution for another C: without slack, it is that of any larger C."""
-    qp, w = solution.qp, point.w
+    qp = solution.qp
+    w = point.w
     S = qp.examples.scores(w)
     f = qp.best_f(S, point.f)
     t = best_multiple(qp, sqrt(max(qp.examples.inner(w, w), 0.0)), qp.values(S, f))

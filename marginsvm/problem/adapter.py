@@ -616,10 +616,9 @@ class GramAdapter(KernelMatrixAdapter):
         return float(np.vdot(self.rows.adjoint(w.coef), u.image))
 
     def norm(self, w: Predictor) -> float:
-        squared, mass = (
-            self.dot(w, w),
-            np.float64(np.abs(w.coef).sum()),
-        )  # its square may overflow
+        # its square may overflow
+        squared = self.dot(w, w)
+        mass = np.float64(np.abs(w.coef).sum())
         gram = self.examples
         rounding = (gram.rounding + gram.n * UNIT) * float(gram.squared_norms.max())
         error = NEGATIVE * max(1.0, float(self.lengths.max())) + rounding
