@@ -349,6 +349,20 @@ def test_a_problem_of_the_stress_run_ends_and_checks():
     assert "memory within the rule: 1 of 1" in said
 
 
+def test_pages_show_the_same_comparison():
+    """``examples/benchmarks/peers.py`` writes both, between these markers."""
+    place = r"<!-- peers -->\n(.*?)<!-- end of peers -->"
+    readme, page = (
+        re.search(place, (ROOT / name).read_text(), re.S)[1]
+        for name in ("README.md", "docs/benchmarks.md")
+    )
+    assert readme == page
+    assert len(readme.splitlines()) > 5
+    sets = runpy.run_path(str(ROOT / "examples" / "benchmarks" / "peers.py"))
+    kinds = [line.split("|")[1] for line in readme.splitlines()[2:]]
+    assert {kind.split(",")[0] for kind in kinds} >= set(sets["LINEAR"])
+
+
 def test_generated_sets_are_what_they_are_said_to_be():
     sets = runpy.run_path(str(ROOT / "examples" / "benchmarks" / "_sets.py"))
     X, y = sets["text_like"](400, 300, seed=0, density=0.02)

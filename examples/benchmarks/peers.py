@@ -488,7 +488,7 @@ def rows(found, chosen):
 
 
 def summary(found):
-    lines = ["| kind | problems | ratio at 1e-3 | ratio at 1e-4 |", "|---|---|---|---|"]
+    lines = ["|kind|problems|ratio at 1e-3|ratio at 1e-4|", "|---|---|---|---|"]
     kinds = {}
     for label, one in found.items():
         if kind_of(label) != "search":
@@ -498,21 +498,7 @@ def summary(found):
             np.exp(np.mean(np.log([ratios(one, i)[0] for one in some])))
             for i in range(2)
         ]
-        lines.append(f"| {kind} | {len(some)} | {' | '.join(map(figure, mean))} |")
-    return lines
-
-
-def searches(found):
-    head = ["set", "n x d", "MaxMarginClassifierCV s", "score"]
-    head += ["GridSearchCV ratio", "score", "LogisticRegressionCV ratio", "score"]
-    lines = ["|" + "|".join(head) + "|", "|---" * len(head) + "|"]
-    for label, one in found.items():
-        if kind_of(label) == "search":
-            (ours, score), *others = one.values()
-            cells = [*label.split("|")[:2], figure(ours), f"{score:.3f}"]
-            for seconds, theirs in others:
-                cells += [figure(seconds / ours), f"{theirs:.3f}"]
-            lines.append("|" + "|".join(cells) + "|")
+        lines.append(f"|{kind}|{len(some)}|{'|'.join(map(figure, mean))}|")
     return lines
 
 
@@ -522,18 +508,18 @@ def write(path):
     every = rows(found, lambda label: kind_of(label) != "search")
     tables = {
         "README.md": {"peers": summary(found)},
-        "docs/benchmarks.md": {
-            "peers": summary(found), "peers, all": every, "searches": searches(found),
-        },
-    }  # fmt: skip
+        "docs/benchmarks.md": {"peers": summary(found), "peers, all": every},
+    }
     for page, parts in tables.items():
         content = (ROOT / page).read_text()
         for name, lines in parts.items():
-            begin, end = f"<!-- {name} -->\n", f"\n<!-- end of {name} -->"
-            assert begin in content, (page, name)
-            assert end in content, (page, name)
-            before, _, rest = content.partition(begin)
-            content = before + begin + "\n".join(lines) + end + rest.partition(end)[2]
+            place = rf"(<!-- {name} -->\n).*?(<!-- end of {name} -->)"
+            table = "\n".join(lines) + "\n"
+            content, count = re.subn(
+                place, lambda m, t=table: m[1] + t + m[2], content, flags=re.S
+            )
+            if count != 1:
+                raise ValueError(f"{page} has {count} places for {name}")
         (ROOT / page).write_text(content)
 
 

@@ -151,8 +151,8 @@ def methods(qp: QuadraticProgram) -> list[Method]:
     # Ten epochs tell the active set where to begin.
     if examples.sparse and not tube and hard:
         return [ten_epochs, active_set, *first]
-    # Few variables are free, so that coordinate descent is fast.
-    if hinge and not several and not tube and _is_short(qp):
+    # An epoch of coordinate descent takes as long as the nonzeros of X, or few variables are free.
+    if hinge and not several and not tube and (examples.sparse or _is_short(qp)):
         return [dual_cd, *first]
     # A hard margin has few support vectors.
     if hard and not tube:
