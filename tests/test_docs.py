@@ -358,9 +358,8 @@ def test_pages_show_the_same_comparison():
     )
     assert readme == page
     assert len(readme.splitlines()) > 5
-    sets = runpy.run_path(str(ROOT / "examples" / "benchmarks" / "peers.py"))
-    kinds = [line.split("|")[1] for line in readme.splitlines()[2:]]
-    assert {kind.split(",")[0] for kind in kinds} >= set(sets["LINEAR"])
+    kinds = {line.split("|")[1].split(",")[0] for line in readme.splitlines()[2:]}
+    assert kinds >= {"text", "0/1", "dense", "rbf", "given"}
 
 
 def test_generated_sets_are_what_they_are_said_to_be():
