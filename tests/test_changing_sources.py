@@ -18,8 +18,8 @@ from marginsvm import (
     MomentumMarginClassifier,
     check_certificate,
 )
-from marginsvm.problem import source
-from marginsvm.problem.source import of_words
+from marginsvm.problem import checksums, source
+from marginsvm.problem.checksums import of_words
 
 PASS = 60  # in which something happens
 FITS = {
@@ -199,7 +199,7 @@ def test_regressors_are_kept(params, rng):
 @pytest.mark.parametrize("kind", [np.asarray, np.asfortranarray, sp.csr_array])
 @pytest.mark.parametrize("how", [of_words, zlib.crc32])
 def test_a_checksum_sees_values_signs_and_order(how, kind, dtype, shape, monkeypatch):
-    monkeypatch.setattr(source, "of_words", how)
+    monkeypatch.setattr(checksums, "of_words", how)
     X = np.random.default_rng(0).standard_normal(shape).astype(dtype)
     others = [X, -X, X * 0.5, X[::-1], np.roll(X, 1, axis=0)]
     some = [*range(0, X.size, max(1, X.size // 20)), X.size - 1]

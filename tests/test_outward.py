@@ -330,10 +330,11 @@ def given_stacks(name, off):
     w, b = w / least[:, None], b / least
     given = PROGRAMS_OF_STACKS[name]
     program = {given: rng.uniform(0.2, 0.4, (B, n))} if given else {}
-    return Z, rng.standard_normal((B, d)), y, w, b, alpha, program, off
+    squares = (Z * Z).sum(axis=2)
+    return Z, squares, rng.standard_normal((B, d)), y, w, b, alpha, program, off
 
 
-def promised_of_stacks(Z, shift, y, w, b, alpha, program, off, units, few):
+def promised_of_stacks(Z, _, shift, y, w, b, alpha, program, off, units, few):
     """Lower and upper bounds of each problem, and whether it is separated, from plain sums."""
     n, d = Z.shape[1:]
     for j in range(len(Z)):

@@ -117,7 +117,7 @@ def solved_before(
 ) -> Iterator[None]:
     """Solve a program by the solution for another C: without slack, it is that of any larger C."""
     qp = solution.qp
-    w = point.w
+    w = qp.project(point.w)
     S = qp.examples.scores(w)
     f = qp.best_f(S, point.f)
     t = best_multiple(qp, sqrt(max(qp.examples.inner(w, w), 0.0)), qp.values(S, f))

@@ -93,7 +93,8 @@ class Gram(FloatExamples):
     Examples
     --------
     >>> import numpy as np
-    >>> from marginsvm.problem.gram import Gram, Kernel
+    >>> from marginsvm.problem.gram import Gram
+    >>> from marginsvm.problem.kernel_functions import Kernel
     >>> gram = Gram(Kernel("rbf", gamma=1.0), np.array([[0.0], [1.0], [2.0]]))
     >>> gram.scores(np.array([[1.0, 0.0, -1.0]])).round(4).T
     array([[ 0.9817,  0.    , -0.9817]])

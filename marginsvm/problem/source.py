@@ -16,18 +16,11 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_array
 
-from marginsvm._compiling import compiled
 from marginsvm._rounding import check_exact
 from marginsvm._typing import Array
 from marginsvm.problem.matrix import FLOAT32, FLOAT64, Blocks, check_format
 
 T = TypeVar("T")
-
-# Of the words in a piece of a checksum. Numbers that differ by their order get different keys.
-KEYS = np.random.default_rng(0).integers(2**64, size=1024, dtype=np.uint64)
-LOW = np.uint64(2**32 - 1)
-HALF = np.uint64(32)
-FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Digest(NamedTuple):
@@ -55,27 +48,15 @@ class Digest(NamedTuple):
 
 def checksum(X: Any) -> int:
     """Checksum of the bytes of an array, or of the three arrays of a CSR matrix."""
+    # importing numba takes a third of a second
+    from marginsvm.problem.checksums import of_words
+
     found = 0
     for array in [X.indptr, X.indices, X.data] if sp.issparse(X) else [X]:
         data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         end = len(data) - len(data) % 8
         found = crc32(data[end:].data, of_words(data[:end].view(np.uint64), found))
     return found
-
-
-@compiled(crc32)  # where there is no compiler
-def of_words(words: Array, found: int) -> Any:
-    """Hash of 64-bit words, at the speed of their sum."""
-    state = np.uint64(found)
-    for i in range(0, len(words), len(KEYS)):
-        piece = words[i : i + len(KEYS)]
-        total = np.uint64(0)
-        for j in range(len(piece)):
-            word = piece[j] + KEYS[j]
-            total += (word & LOW) * (word >> HALF)
-        state = (state ^ total) * FACTOR
-        state ^= state >> HALF
-    return state & LOW
 
 
 def len_of(X: Any) -> int:
