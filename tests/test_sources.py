@@ -4,9 +4,11 @@ import bz2
 import gzip
 import pickle
 import runpy
+import sqlite3
 import subprocess
 import sys
 import textwrap
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +17,7 @@ import scipy.sparse as sp
 from helpers.battery import slow
 from sklearn.datasets import dump_svmlight_file
 
-from marginsvm import MaxMarginClassifier
+from marginsvm import MaxMarginClassifier, MomentumMarginClassifier
 from marginsvm.sources import ArrayBlocks, ParquetBlocks, SvmlightBlocks
 
 ROOT = Path(__file__).parents[1]
@@ -366,3 +368,32 @@ def test_fits_from_files_equal_those_from_memory(rng, tmp_path, kind, request):
     assert whole.n_iter_ == blocks.n_iter_
     assert whole.margin_ == pytest.approx(blocks.margin_, rel=1e-10)
     np.testing.assert_allclose(whole.coef_, blocks.coef_, rtol=1e-8)
+
+
+class Table:
+    """The rows of a database, through a connection that only the thread that opened it may use."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __iter__(self):
+        with closing(sqlite3.connect(self.path)) as connection:
+            rows = connection.execute("SELECT a, b, y FROM t")
+            while some := rows.fetchmany(7):
+                *columns, y = np.array(some).T
+                yield np.column_stack(columns), y
+
+
+@pytest.mark.parametrize("cls", [MaxMarginClassifier, MomentumMarginClassifier])
+def test_a_source_is_read_by_one_thread_in_a_pass(cls, tmp_path, rng):
+    X = rng.standard_normal((40, 2))
+    y = np.sign(X[:, 0] + 0.1)
+    path = tmp_path / "table.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE t (a REAL, b REAL, y REAL)")
+        rows = np.column_stack([X, y]).tolist()
+        connection.executemany("INSERT INTO t VALUES (?, ?, ?)", rows)
+        connection.commit()
+    model = cls(C=1.0).fit_blocks(Table(path))
+    np.testing.assert_allclose(model.margin_, cls(C=1.0).fit(X, y).margin_, rtol=1e-6)
+    assert model.status_ == "certified"

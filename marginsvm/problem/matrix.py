@@ -1,7 +1,7 @@
 """Examples as a matrix: dense, in an array of any library with the array API; CSR; or blocks.
 
 An array is never copied as a whole, and products with it are by blocks that stay in cache. Blocks
-of files are read again for every pass, by two threads in turn.
+of files are read again for every pass, by the thread that asks for it.
 
 References
 ----------
@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from copy import copy
 from itertools import chain
-from threading import Lock
 from typing import Any, Self, TypeAlias, TypeVar
 
 import numpy as np
@@ -22,7 +22,12 @@ import scipy.sparse as sp
 from sklearn.utils._array_api import _convert_to_numpy, array_api_compat
 
 from marginsvm._rounding import product
-from marginsvm._threads import cached_property, ordered_map
+from marginsvm._threads import (
+    cached_property,
+    n_threads,
+    ordered_map,
+    single_threaded_blas,
+)
 from marginsvm._typing import Array
 from marginsvm.problem.norms import LpNorm
 
@@ -608,32 +613,24 @@ def stacked(parts: Sequence[Any]) -> Any:
 
 
 def in_turn(work: Callable[[T], R], blocks: Iterator[T]) -> list[R]:
-    """Results of ``work`` in the order of the blocks, which two threads take in turn.
+    """Results of ``work`` in the order of the blocks.
 
-    One reads while the other works, and what a thread has read stays in its processor's cache.
+    This thread reads them all, as a connection may belong to the thread that opened it. Another one
+    works on a block meanwhile; while it does so, this one works on what it has read.
     """
-    turn = Lock()
-    numbered = enumerate(blocks)
-    found = dict[int, R]()
-
-    def another() -> bool:
-        with turn:
-            number, block = next(numbered, (-1, None))
-        if number >= 0:
-            found[number] = work(block)  # type: ignore[arg-type]
-        return number >= 0
-
-    def walk(_: int) -> None:
-        nonlocal numbered
-        try:
-            while another():
-                pass
-        except BaseException:
-            numbered = enumerate(())  # for the other thread to end
-            raise
-
-    ordered_map(walk, range(2))
-    return [found[number] for number in sorted(found)]
+    helped = n_threads() > 1
+    found: list[Any] = []
+    other: Future[R] | None = None
+    with single_threaded_blas(), ThreadPoolExecutor(1) as helper:
+        for block in blocks:
+            if helped and (other is None or other.done()):
+                if other is not None:
+                    other.result()  # its error ends the pass
+                other = helper.submit(work, block)
+                found.append(other)
+            else:
+                found.append(work(block))
+    return [one.result() if isinstance(one, Future) else one for one in found]
 
 
 def canonical(X: Any) -> Any:
