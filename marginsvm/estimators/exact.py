@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
 from math import copysign, inf, sqrt
 from typing import NamedTuple
 
@@ -112,19 +111,26 @@ def of_few_examples(examples: FloatExamples, w: Array) -> Array:
     return found
 
 
-def solved_before(
-    point: Point, solution: Solution, start: Array | None
-) -> Iterator[None]:
-    """Solve a program by the solution for another C: without slack, it is that of any larger C."""
+def solution_before(solution: Solution, point: Point) -> Solution | None:
+    """The solution for another C at its best length, if it solves a program, too; else None.
+
+    Without slack, it is that of any larger C. Solvers that start there begin with an empty record,
+    as they stop once they no longer improve on it.
+    """
     qp = solution.qp
     w = qp.project(point.w)
     S = qp.examples.scores(w)
     f = qp.best_f(S, point.f)
     t = best_multiple(qp, sqrt(max(qp.examples.inner(w, w), 0.0)), qp.values(S, f))
-    solution.primal(t * w, t * f, t * S)
-    solution.dual(point.alpha)
-    if solution.gap <= solution.tol:
-        yield
+    found = Solution(qp, solution.tol, solution.max_iter)
+    found.primal(t * w, t * f, t * S)
+    found.dual(point.alpha)
+    return found if found.gap <= found.tol else None
+
+
+def as_it_is(solution: Solution, start: Array | None) -> Iterator[None]:
+    """A method for programs that are solved already."""
+    yield
 
 
 def at_bounds(
@@ -408,8 +414,9 @@ def play_exactly(
         sought = False
         start = points[part].alpha
         chosen = methods(qp)
-        if start.any():
-            chosen.insert(0, partial(solved_before, points[part]))
+        if start.any() and (before := solution_before(now, points[part])):
+            now = before
+            chosen.insert(0, as_it_is)
         for _ in solve(now, start if start.any() else None, chosen):
             if on_round is not None:
                 # Only a caller that follows can keep what was found.
