@@ -169,9 +169,9 @@ def test_forms_of_signs_and_data(model, rng):
         np.abs(signed(model, opposite(one), X, y).coef_) < 1e-5
     ).any()  # a sign binds
     frame, names = pandas.DataFrame(X, columns=["a", "b", "c"]), {"a": 1, "b": -1}
-    np.testing.assert_allclose(
-        signed(model, names, frame, y).coef_, one.coef_, atol=1e-9
-    )
+    # all up to the gap: last digits hang on the layout of X and on the processor
+    named = signed(model, names, frame, y)
+    np.testing.assert_allclose(named.coef_, one.coef_, atol=1e-4)
     sparse = signed(model, signs, sp.csr_array(X), y)
     np.testing.assert_allclose(sparse.coef_, one.coef_, atol=1e-4)
     swapped = signed(model, -signs, X, -y if is_regressor(model) else 1 - y)
