@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ContextDecorator, contextmanager
+from contextvars import copy_context
 from copy import copy
 from functools import cache
 from typing import Any, Generic, TypeVar, overload
@@ -119,7 +120,9 @@ def ordered_map(work: Callable[[T], R], parts: Sequence[T]) -> list[R]:
 
     with single_threaded_blas():
         helpers = min(n_threads(), len(parts)) - 1
-        others = [_pool(helpers).submit(walk) for _ in range(helpers)]
+        others = [
+            _pool(helpers).submit(copy_context().run, walk) for _ in range(helpers)
+        ]
         try:
             walk()
         finally:

@@ -1,6 +1,5 @@
 """Sources that change or fail between passes: none is certified by it, and no fit is lost."""
 
-import re
 import zlib
 
 import numpy as np
@@ -141,16 +140,13 @@ def test_whatever_ends_a_fit_keeps_it(name, error, once, blocks, wholes):
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 @pytest.mark.parametrize("name", FITS)
-@pytest.mark.parametrize("at", [4, slow(30), slow(PASS)])
+@pytest.mark.parametrize("at", [4, slow(30)])
 def test_what_is_certified_is_true_of_the_first_pass(name, change, at, blocks):
     """Also where a change lasts for one pass."""
     estimator = clone(FITS[name]).set_params(max_iter=70, tol=1e-2)
-    try:
-        with quiet():
-            estimator.fit_blocks(Hooked(blocks, change, once=True, at=at))
-    except ValueError as error:
-        said = r"the source changed between two passes|a pass read other numbers"
-        assert re.search(said, str(error))  # noqa: PT017
+    said = "the source changed between two passes"
+    with pytest.raises(ValueError, match=said), quiet():
+        estimator.fit_blocks(Hooked(blocks, change, once=True, at=at))
     if hasattr(estimator, "status_"):
         assert check_certificate(estimator, blocks)
 
@@ -162,6 +158,7 @@ def test_a_model_without_bounds_claims_nothing(k, loss, C):
     clf = MaxMarginClassifier(C=C, loss=loss, warm_start=True)
     passes = Hooked(blocks, None, at=np.inf)
     whole = clone(clf).fit_blocks(passes)
+    some = 0
     for at in np.linspace(4, passes.passes, 4).astype(int):
         model = clone(clf)
         with pytest.raises(OSError, match="the disk is gone"):
@@ -170,7 +167,9 @@ def test_a_model_without_bounds_claims_nothing(k, loss, C):
             kept(model, blocks)
             assert model.margin_ <= whole.margin_bound_ * (1 + 1e-12)
             assert model.margin_bound_ >= whole.margin_ * (1 - 1e-12)
+            some += 1
             goes_on(model, whole, blocks)
+    assert some or k == 2  # of two classes, an error may come before the first model
 
 
 @pytest.mark.parametrize("params", [{}, {"nu": 0.3}, {"C": np.inf, "epsilon": 2.0}])

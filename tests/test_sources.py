@@ -15,9 +15,15 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.battery import slow
+from helpers.estimators import quiet
+from sklearn.base import clone
 from sklearn.datasets import dump_svmlight_file
 
-from marginsvm import MaxMarginClassifier, MomentumMarginClassifier
+from marginsvm import (
+    MaxMarginClassifier,
+    MomentumMarginClassifier,
+    check_certificate,
+)
 from marginsvm.sources import ArrayBlocks, ParquetBlocks, SvmlightBlocks
 
 ROOT = Path(__file__).parents[1]
@@ -82,11 +88,9 @@ def test_arrays(data, tmp_path, kind, block_rows):
     assert_rows(source, X, y, v)
     assert f", {len([*source])} blocks of " in repr(source)
     assert source.shape == (23, 4)
-    assert {len(y) for _, y, _ in source} <= {
-        block_rows or 23,
-        23 % (block_rows or 23),
-        23,
-    }
+    size = min(block_rows or 23, 23)
+    rest = [23 % size] * (23 % size > 0)
+    assert [len(y) for _, y, _ in source] == [size] * (23 // size) + rest
     assert repr(source).startswith("ArrayBlocks(23 x 4 float64, ")
 
 
@@ -238,6 +242,8 @@ def test_parquet(data, parquet, tmp_path, block_rows):
         ParquetBlocks([first, second], "y", columns=["d", "a"]), np.stack([d, a], 1), y
     )
     assert all(X.flags.c_contiguous for X, *_ in source)
+    sizes = {1: [1] * 23, 3: [3] * 7 + [2]}.get(block_rows, [12, 11])
+    assert [len(y) for _, y, _ in source] == sizes
     assert (
         repr(source)
         == "ParquetBlocks(2 files, 4 features, target='y', sample_weight='v')"
@@ -325,6 +331,7 @@ def test_svmlight(data, tmp_path, zero_based):
         source = SvmlightBlocks(paths, zero_based=zero_based, block_bytes=block_bytes)
         assert repr(source) == "SvmlightBlocks(2 files, n_features=not counted yet)"
         assert_rows(source, X, y)
+        assert len([*source]) > 2 or block_bytes > 89
         assert repr(source) == "SvmlightBlocks(2 files, n_features=4)"
     wide = rows_of(SvmlightBlocks(paths, 6, zero_based=zero_based))[0]
     np.testing.assert_array_equal(wide, np.pad(X, [(0, 0), (0, 2)]))
@@ -397,3 +404,53 @@ def test_a_source_is_read_by_one_thread_in_a_pass(cls, tmp_path, rng):
     model = cls(C=1.0).fit_blocks(Table(path))
     np.testing.assert_allclose(model.margin_, cls(C=1.0).fit(X, y).margin_, rtol=1e-6)
     assert model.status_ == "certified"
+
+
+class Refilled:
+    """Blocks that are read into the same arrays, one after the other or two in turn."""
+
+    def __init__(self, blocks, n_buffers, of):
+        self.blocks, self.n_buffers, self.of = blocks, n_buffers, of
+
+    def __iter__(self):
+        buffers = [tuple(np.empty_like(a) for a in self.blocks[0])] * self.n_buffers
+        if self.n_buffers == 2:
+            buffers[1] = tuple(a.copy() for a in buffers[0])
+        for number, block in enumerate(self.blocks):
+            arrays = buffers[number % self.n_buffers]
+            for array, values in zip(arrays, block, strict=True):
+                array[...] = values
+            yield self.of(arrays[0]), *arrays[1:]
+
+
+def as_csr(X):
+    """Every entry is stored, in the memory of X."""
+    n, d = X.shape
+    parts = X.ravel(), np.tile(np.arange(d), n), d * np.arange(n + 1)
+    return sp.csr_array(parts, shape=X.shape)
+
+
+@pytest.mark.parametrize("of", [np.asarray, as_csr])
+@pytest.mark.parametrize("n_buffers", [1, 2])
+@pytest.mark.parametrize("cls", [MaxMarginClassifier, MomentumMarginClassifier])
+def test_a_source_may_read_all_blocks_into_the_same_arrays(cls, n_buffers, of, rng):
+    """Labels and weights are kept, and no thread works on what is overwritten."""
+    X = rng.standard_normal((8000, 40))
+    y = np.where(X[:, 0] + rng.standard_normal(8000) > 0.0, 1.0, -1.0)
+    weight = rng.choice([0.5, 2.0], 8000)
+    some = [slice(i, i + 1000) for i in range(0, 8000, 1000)]
+    source = Refilled([(X[b], y[b], weight[b]) for b in some], n_buffers, of)
+    model = cls(C=1.0, max_iter=50)
+    with quiet():
+        found, whole = model.fit_blocks(source), clone(model).fit(X, y, weight)
+    np.testing.assert_allclose(found.margin_, whole.margin_, rtol=1e-5)
+    assert check_certificate(found, X, y, weight)
+    assert check_certificate(found, source)
+
+
+def test_a_source_of_too_large_numbers_warns_of_nothing_else(rng):
+    """With warnings as errors: those of NumPy are switched off in all threads."""
+    X, y = np.full((4000, 40), 1e200), np.arange(4000) % 2
+    blocks = [(X[i : i + 500], y[i : i + 500]) for i in range(0, 4000, 500)]
+    with pytest.raises(ValueError, match="scale X"):
+        MaxMarginClassifier().fit_blocks(blocks)

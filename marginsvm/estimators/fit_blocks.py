@@ -165,9 +165,8 @@ def look(
         refuse_foreign(name, X)
         if X.shape[0] == 0:
             return X, Seen(number, Digest.of(X), np.empty(0), None, FLOAT64, {}, {})
-        named = type(
-            name, (BaseEstimator,), {}
-        )()  # in place of the estimator, which is not sent
+        # in place of the estimator, which is not sent
+        named = type(name, (BaseEstimator,), {})()
         numeric = {"multi_output": True, "y_numeric": True} if targets else {}
         X, y, features, _ = validated(named, ProblemSpec(), X, y, **numeric)
         if not targets:
@@ -175,7 +174,7 @@ def look(
         if weight is not None:  # they may all be 0: other blocks may have others
             weight = np.full(len(y), weight) if np.ndim(weight) == 0 else weight
             how = {"ensure_2d": False, "input_name": "sample_weight"}
-            weight = check_array(weight, dtype=np.float64, **how)
+            weight = check_array(weight, dtype=np.float64, copy=True, **how)
             if weight.shape != (len(y),):
                 raise ValueError(
                     f"sample_weight has the shape {weight.shape}, but must be a number or have the "
@@ -194,4 +193,5 @@ def look(
         "type of labels": "text" if y.dtype.kind in "OUS" else "numbers",
         "sample weight": "absent" if weight is None else "given",
     }
-    return X, Seen(number, Digest.of(X), y, weight, X.dtype, features, alike)
+    # a source may read the next block into the same memory
+    return X, Seen(number, Digest.of(X), y.copy(), weight, X.dtype, features, alike)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from copy import copy
 from itertools import chain
 from typing import Any, Self, TypeAlias, TypeVar
@@ -200,10 +201,7 @@ class Matrix(ABC):
         H = np.zeros((d + 1, d + 1))
         size = max(1, IN_CACHE // (d + 1), min(WRITTEN_OUT // (d + 1), 2 * d))
         # a product x'x of one array costs half as much as one of two
-        for sign in (
-            1.0,
-            -1.0,
-        ):
+        for sign in (1.0, -1.0):
             chosen = np.flatnonzero(sign * weight > 0)
             for i in range(0, len(chosen), size):
                 every = len(chosen) == len(weight)  # a view, no copy
@@ -612,24 +610,28 @@ def stacked(parts: Sequence[Any]) -> Any:
     return Dense(np.concatenate(arrays))
 
 
-def in_turn(work: Callable[[T], R], blocks: Iterator[T]) -> list[R]:
-    """Results of ``work`` in the order of the blocks.
+def in_turn(
+    work: Callable[[tuple[slice, Any]], R], blocks: Iterator[tuple[slice, Any]]
+) -> list[R]:
+    """Results of ``work`` in the order of the blocks, which are places and matrices.
 
     This thread reads them all, as a connection may belong to the thread that opened it. Another one
-    works on a block meanwhile; while it does so, this one works on what it has read.
+    works on a block meanwhile, in a copy, as a source may read the next block into the same memory;
+    while it does so, this thread works on what it has read.
     """
     helped = n_threads() > 1
     found: list[Any] = []
     other: Future[R] | None = None
     with single_threaded_blas(), ThreadPoolExecutor(1) as helper:
-        for block in blocks:
+        for place, X in blocks:
             if helped and (other is None or other.done()):
                 if other is not None:
                     other.result()  # its error ends the pass
-                other = helper.submit(work, block)
+                lent = place, as_matrix(X.array.copy())
+                other = helper.submit(copy_context().run, work, lent)
                 found.append(other)
             else:
-                found.append(work(block))
+                found.append(work((place, X)))
     return [one.result() if isinstance(one, Future) else one for one in found]
 
 

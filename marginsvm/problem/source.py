@@ -157,7 +157,7 @@ class Source:
                 continue
             X = X.astype(layout.dtype, copy=False)
             if not every:
-                X = X[kept[(kept >= start) & (kept < end)] - start]
+                X = X[kept[slice(*np.searchsorted(kept, [start, end]))] - start]
             yield X
         if number + 1 < len(layout.digests):
             raise self._changed(number + 1, ValueError("it is missing"))
@@ -170,11 +170,11 @@ class Source:
 
 
 def _read_block(number: int, block: Any) -> tuple[Digest, Array, Array, bool]:
-    """Digest, labels and weights of a block, and whether it is sparse."""
+    """Digest, copies of labels and weights of a block, and whether it is sparse."""
     X = examples_of(block)
     _, y, weight = unpacked(block)
-    m = np.ones(len_of(X)) if weight is None else np.asarray(weight, FLOAT64)
-    return Digest.of(X), np.asarray(y), np.broadcast_to(m, len_of(X)), sp.issparse(X)
+    m = np.ones(len_of(X)) if weight is None else np.array(weight, FLOAT64)
+    return Digest.of(X), np.array(y), np.broadcast_to(m, len_of(X)), sp.issparse(X)
 
 
 def refuse(blocks: Iterator[Any], error: Exception) -> NoReturn:
