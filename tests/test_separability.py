@@ -624,6 +624,19 @@ def test_signs_by_floats_allow_for_all_sums(unit, small, known, monkeypatch):
     assert check_separability(X, y, fit_intercept=False).separable is known
 
 
+def test_signs_in_floats_need_a_sum_of_rows(monkeypatch):
+    """A row that is nearly a unit vector proves no sign, and no float proves one exactly."""
+    for module in (regression, proof):
+        monkeypatch.setattr(module, "MOST_INTEGERS", 0)  # no sum is in integers
+    rest, y = [[0.0, 1.0], [0.0, 2.0], [0.0, -1.0]], [1, 1, 1, 0]
+    for small, status in [(1e-6, "inf"), (0.0, "+inf")]:
+        X = np.array([[1.0, small], *rest])
+        report = check_separability(X, y, fit_intercept=False)
+        assert [c.status for c in report.coefficients] == [status, "+inf"]
+        assert check_separability_proof(report, X, y)
+        assert not check_separability_proof(report, X, y, exact=True)
+
+
 @pytest.mark.parametrize("row", [(0.1, 0.7), (0.1, 2.1)])
 def test_an_overlap_of_floats_alone_is_refused(row, monkeypatch):
     """Printed, two rows are opposite; as floats they are not quite, and overlap with a third.

@@ -632,10 +632,11 @@ def test_words_as_categories_in_alphabetical_order_are_warned_of(trial):
         report = check_separability(X, y, family="ordinal")
     assert check_separability_proof(report, X, y)
     levels = pd.Categorical(y, ["low", "mid", "high"], ordered=True)
-    names = [
-        c.name for c in check_separability(X, levels, family="ordinal").coefficients
-    ]
-    assert names == ["low|mid", "mid|high", "age"]
+    report = proved(X, levels, family="ordinal")
+    assert [c.name for c in report.coefficients] == ["low|mid", "mid|high", "age"]
+    rest, codes = report.remainder(X), report.remainder(X.to_numpy())
+    np.testing.assert_array_equal(rest.lower, codes.lower)
+    np.testing.assert_array_equal(rest.lower[:3], [0, 1, 2])
 
 
 def test_ordinal_reports_say_which_way_coefficients_go():
@@ -665,3 +666,26 @@ def test_a_model_without_columns_is_an_overlap(family, y, fit_intercept):
     assert (report.kind, report.exact) == ("overlap", True)
     assert check_separability_proof(report, X, y, exact=True)
     assert report.remainder(X) is not None
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_many_rows_without_columns_are_an_overlap(k):
+    X, y = np.zeros((3000, 0)), np.arange(3000) % k
+    report = proved(X, y, fit_intercept=False)
+    assert (report.kind, report.exact) == ("overlap", True)
+
+
+def test_one_trial_each_in_two_columns(sm):
+    won = np.array([0, 0, 0, 1, 1, 1])
+    X = pd.DataFrame({"const": np.ones(6), "x": np.arange(6.0)})
+    y = pd.DataFrame({"won": won, "lost": 1 - won})
+    report = check_separability(sm.GLM(y, X, family=sm.families.Binomial()))
+    assert "Infinite, for won = 1: const, x." in repr(report)
+
+
+def test_control_characters_of_all_names_are_written_out():
+    X = pd.DataFrame({"one\x1b": np.ones(4), "x": np.arange(4.0)})
+    report = check_separability(X, pd.Series([0, 0, 1, 1], name="y\x1b"))
+    assert "\\x1b is constant" in repr(report)
+    assert "for y\\x1b = 1" in repr(report)
+    assert "\x1b" not in repr(report)

@@ -95,8 +95,8 @@ def with_labels_of(X: Any, y: Any) -> Any:
         return y
     import pandas as pd
 
-    values = np.asarray(y)
-    if values.dtype.names:
+    values = y if hasattr(y, "categories") else np.asarray(y)
+    if getattr(values.dtype, "names", None):
         return y
     kind = pd.Series if values.ndim == 1 else pd.DataFrame
     return kind(values, index=index)

@@ -31,10 +31,7 @@ from marginsvm.separation.report import Coefficient
 from marginsvm.separation.signs import statuses
 
 LOW = 2.0**-50  # largest low part of a number, relative to its high part
-ARGUMENTS = {
-    *("y", "fit_intercept", "sample_weight", "offset", "strata", "entry", "groups"),
-    "feature_names",
-}
+ARGUMENTS = {"y", "fit_intercept", "sample_weight", "feature_names", *families.OWN}
 # How reasons begin: what holds up to rounding, and which signs are open.
 UP_TO_ROUNDING = "This holds up to the rounding"
 OPEN_SIGNS = "The signs of these"
@@ -96,7 +93,8 @@ def check_separability_proof(
     exact : bool, default=False
         Accept no rounding: prove that a direction and q near those of the report satisfy all of
         this exactly, for the numbers of X as printed; also prove the signs of infinite
-        coefficients, and that columns called not identified are combinations of those before them.
+        coefficients (of up to two million numbers), and that columns called not identified are
+        combinations of those before them.
 
     Returns
     -------
@@ -337,7 +335,9 @@ def _flaw_of_rows(
         flaw = flaw_in_floats(regression, found)
     if flaw:
         return flaw, unrounded
-    if exact and statuses(regression, found, face) != (status, []):
+    signed = not {families.PLUS, families.MINUS}.isdisjoint(status)
+    proves = regression.is_whole or not signed
+    if exact and not (proves and statuses(regression, found, face) == (status, [])):
         return "the sign of a coefficient is another one, or not proved", unrounded
     directions = found.face if face is None else face.floats(face.vectors)
     if (directions.any(axis=1) != infinite).any():

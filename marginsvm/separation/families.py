@@ -666,6 +666,9 @@ def _turns(ranked: list[Any], rest: list[Any]) -> list[tuple[Any, Any]]:
     return [*pairwise(ranked), *((ranked[-1], item) for item in rest if ranked)]
 
 
+# What some families take beside X, y and sample weights.
+OWN = ("offset", "strata", "entry", "groups")
+
 FAMILIES: dict[str, Family] = {
     family.name: family
     for family in (
@@ -709,8 +712,7 @@ def arguments_for(family: Family, X: Any, given: Mapping[str, Any]) -> Arguments
     y = given["y"]
     names = given["feature_names"]
     pairs = isinstance(family, Pairs)
-    own = ("offset", "strata", "entry", "groups")
-    more = {key: given[key] for key in own if given[key] is not None}
+    more = {key: given[key] for key in OWN if given[key] is not None}
     for key in more:
         if key not in family.takes:
             who = ", ".join(repr(f.name) for f in FAMILIES.values() if key in f.takes)

@@ -1,4 +1,4 @@
-"""Data of fitted models of statsmodels and lifelines; neither is imported.
+"""Data of models of statsmodels and lifelines; neither is imported.
 
 Their design matrices have the intercept as a column, so none is added.
 """
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from marginsvm.separation.families import FAMILIES
+from marginsvm.separation.families import FAMILIES, OWN
 
 _FAMILIES = {model: f.name for f in FAMILIES.values() for model in f.models} | {
     "GLM": ""
@@ -17,7 +17,7 @@ _FAMILIES = {model: f.name for f in FAMILIES.values() for model in f.models} | {
 
 
 def arguments_of(results: Any, frame: Any) -> dict[str, Any] | None:
-    """Arguments of check_separability for a fitted model; None: ``results`` is data.
+    """Arguments of check_separability for a model; None: ``results`` is data.
 
     Parameters
     ----------
@@ -28,7 +28,8 @@ def arguments_of(results: Any, frame: Any) -> dict[str, Any] | None:
     if hasattr(results, "_model") and hasattr(results, "duration_col"):
         return _of_lifelines(results, frame)
     model: Any = getattr(results, "model", results)
-    if not all(hasattr(model, name) for name in ("exog", "endog", "fit")):
+    methods = callable(getattr(model, "fit", None))  # a frame may have such a column
+    if not (methods and hasattr(model, "exog") and hasattr(model, "endog")):
         return None
     kind = next(
         (c.__name__ for c in type(model).__mro__ if c.__name__ in _FAMILIES), None
@@ -49,7 +50,7 @@ def arguments_of(results: Any, frame: Any) -> dict[str, Any] | None:
         "family": family,
         "y": y,
     }
-    for name in ("offset", "strata", "entry", "groups"):
+    for name in OWN:
         if np.ndim(getattr(model, name, 0)) == 1:
             found[name] = getattr(model, name)
     if kind == "GLM":
@@ -67,13 +68,13 @@ def _labelled(y: Any, model: Any) -> Any:
     """Outcomes with their name and the labels of their rows, as pandas has them."""
     from pandas import DataFrame, Series
 
-    name = model.endog_names
+    names = model.endog_names
+    names = [names, "other"] if isinstance(names, str) else names
     index = model.data.row_labels
     if index is not None and len(index) != len(y):  # statsmodels leaves out some groups
         index = None
     if np.ndim(y) == 1:
-        return Series(y, index=index, name=name)
-    names = [name, "other"] if isinstance(name, str) else name
+        return Series(y, index=index, name=names[0])
     return DataFrame(y, index=index, columns=names)
 
 

@@ -166,7 +166,7 @@ def _missing(regression: Regression, found: Split, chosen: Array) -> Array:
     anywhere = found.basis @ random((found.basis.shape[1], 2))
     W = np.column_stack([on_face, anywhere, found.direction[0], found.null_vector])
     m = regression.margins(W)
-    size = np.abs(W * regression.reach[:, None]).max(axis=0)
+    size = np.abs(W * regression.reach[:, None]).max(axis=0, initial=0.0)
     lengths = np.abs(m[:, 2:4]).max(axis=1)
     least = np.maximum(64 * UNIT * size[:2], TINY * lengths[:, None])
     moved = (np.abs(m[:, :2]) > least).any(axis=1)

@@ -31,7 +31,7 @@ PIVOTS = 10_000  # its exchanges: some ten for each row
 DIRECTIONS = 8  # random ones of a face: an error of the face is seen in one
 # Margins of a direction of size 1, and of random directions of a face, that count as 0.
 SEPARATES = 1e-14
-DEPENDENT = 1e-7
+OFF_FACE = 1e-7
 NEAR = 1e-6  # entries of a direction and of the nearest one of the face differ by less
 _UP_TO_ROUNDING = "This holds up to the rounding of X; of its numbers as they are, {}."
 
@@ -338,7 +338,7 @@ def _both_ways(A: Array, equality: Array, q: Array) -> tuple[Array, Array]:
 
 def not_positive(
     regression: Regression, some: Array, w: Parts, face: Face | None = None
-) -> Parts:
+) -> tuple[Array, Array]:
     """Rows of a mask on which a direction is not proved to be positive, and its signs.
 
     The direction is replaced by the nearest one of the face, if that is known.
@@ -414,7 +414,7 @@ def flaw_in_floats(regression: Regression, found: Split) -> str:
         return flaw
     V = face_in_floats(regression, found)
     W = V @ np.random.default_rng(0).standard_normal((V.shape[1], DIRECTIONS))
-    if (np.abs(regression.margins(W)[~found.separated]) > DEPENDENT).any():
+    if (np.abs(regression.margins(W)[~found.separated]) > OFF_FACE).any():
         return "some overlapping rows are not combinations of those with weight"
     differ = V.any(axis=1) != found.face.any(axis=1)
     if differ[found.independent].any():

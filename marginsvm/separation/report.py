@@ -289,7 +289,7 @@ class Separability:
             )
         if self.constant is not None:
             texts.append(
-                f"{self.constant} is constant: it is the intercept, and none is added."
+                f"{_printable(self.constant)} is constant: it is the intercept, and none is added."
             )
         if self.given.get("offset") is not None:
             texts.append("The offset changes nothing of this.")
@@ -307,7 +307,7 @@ class Separability:
         limit = ""
         if self.kind == families.QUASI:
             limit = " The finite coefficients are those of a fit to remainder(X)."
-        modelled = family.modelled(self.given["y"], self.used)
+        modelled = _printable(family.modelled(self.given["y"], self.used))
         infinite = _listed(self._infinite()) or "some contrasts"
         return [
             f"{start}{self.kind.capitalize()} separation: {len(perfect)} of "

@@ -16,8 +16,8 @@ from marginsvm.separation.proof import SIMPLEX, Face, not_positive
 from marginsvm.separation.regression import Regression
 
 MOST_SIGNS = 100  # largest number of coefficients whose signs are decided one by one
-# multiplications of rows with a face in double-double arithmetic: a second
-PRECISE = 1e7
+# Multiplications of rows with a face in double-double arithmetic: a second.
+MOST_MULTIPLICATIONS = 1e7
 # linear programs for one sign, each with the rows that the last one violated
 ATTEMPTS = 10
 AWAY = 1e6  # a step along a line of the cone that has no boundary
@@ -96,7 +96,7 @@ class Cone:
         T = np.asarray(A @ F)
         terms = (np.abs(A) @ np.abs(F)).max(axis=1)
         cancels = (np.abs(T).max(axis=1) < CLEAR * terms).any()
-        if cancels and len(at) * F.size <= PRECISE:
+        if cancels and len(at) * F.size <= MOST_MULTIPLICATIONS:
             T = multiplied(dense(A), F)[0]
         top = np.maximum(np.abs(T).max(axis=1), NO_LENGTH)
         T, C = program.coordinates(T / top[:, None])
@@ -189,9 +189,13 @@ class Cone:
 
     def is_sum(self, sign: int, j: int, q: Array) -> bool:
         """Whether some q nearby has ``T'q`` equal to a unit vector, exactly if the face is."""
-        if self.face is None:
-            return True
         own = 1.0 / np.sqrt(self.F[j] @ self.F[j])
+        if self.face is None:
+            total = self.T.T @ q
+            size = np.sqrt(total @ total)
+            return bool(
+                np.abs(total - size * sign * own * self.F[j]).max() <= TINY * size
+            )
         for least in (TINY, 0.0):
             some = np.flatnonzero(q > least * q.max())
             M, unit = self.on_face(self.at[some], j)
