@@ -585,3 +585,14 @@ def test_equal_examples_of_both_classes_end_at_the_bound(intercept, rng):
     assert clf.status_ == "certified"
     assert clf.n_iter_ <= 10  # 80 to 125 without regard to them
     assert np.count_nonzero(np.abs(clf.dual_coef_) >= 1e5 * (1.0 - 1e-9)) >= 20
+
+
+def test_equal_examples_of_both_classes_take_few_iterations(rng):
+    """Their alpha is C in the end, however large C is: pairs, and three with two of one class."""
+    X = sp.random_array((1000, 15_000), density=0.002, rng=rng, format="csr")
+    y = np.where(X @ rng.standard_normal(15_000) > 0.0, 1, 0)
+    X = sp.vstack([X, X[:8], X[:3]], format="csr")
+    y = np.concatenate([y, 1 - y[:8], y[:3]])
+    clf = MaxMarginClassifier(C=1e3, loss="hinge", fit_intercept=False).fit(X, y)
+    assert clf.status_ == "certified"
+    assert clf.n_iter_ <= 10

@@ -104,6 +104,24 @@ def test_what_is_beyond_the_margin_is_no_support_vector(rng):
         assert margins[clf.support_].max() <= 1.0 + 1e-6
 
 
+def test_what_is_inside_the_tube_is_no_support_vector(rng):
+    X = rng.standard_normal((150, 2))
+    y = X[:, 0] + 0.3 * rng.standard_normal(150)
+    params = {"loss": "squared_epsilon_insensitive", "kernel": "rbf", "C": 100.0}
+    reg = certified(MaxMarginRegressor(epsilon=0.1, **params), X, y)
+    off = np.abs(y - reg.predict(X))[reg.support_]
+    assert off.min() >= 0.1 * (1 - 1e-6)
+    assert len(reg.support_) < 140
+
+
+def test_many_support_vectors_are_at_their_bound(rng):
+    """Also where more are free than a system is solved for."""
+    X = rng.standard_normal((1000, 10))
+    y = X @ np.arange(10) + rng.standard_normal(1000)
+    reg = certified(MaxMarginRegressor(C=1.0, epsilon=0.5), X, y)
+    assert np.count_nonzero(np.abs(reg.dual_coef_) == 1.0) > 500
+
+
 @pytest.mark.parametrize("of", [np.asarray, sp.csr_array])
 def test_linear_models_have_them_too(of, rng):
     X, y = overlapping(rng)

@@ -114,8 +114,8 @@ def of_few_examples(examples: FloatExamples, w: Array) -> Array:
 def solution_before(solution: Solution, point: Point) -> Solution | None:
     """The solution for another C at its best length, if it solves a program, too; else None.
 
-    Without slack, it is that of any larger C. Solvers that start there begin with an empty record,
-    as they stop once they no longer improve on it.
+    Without slack, it is that of any larger C. None: solvers begin with an empty record, as they
+    stop once they no longer improve on one.
     """
     qp = solution.qp
     w = qp.project(point.w)
@@ -133,7 +133,7 @@ def as_it_is(solution: Solution, start: Array | None) -> Iterator[None]:
     yield
 
 
-def at_bounds(
+def rounded_proofs(
     qp: QuadraticProgram,
     point: Point,
     price: Array | None,
@@ -218,14 +218,14 @@ class Exact(Method):
         programs = problem.programs
         state = progress.state
         if isinstance(problem.rows, OutputRows):
-            return self._confirmed_intervals(problem, problem.rows, progress)
+            return self._certified_intervals(problem, problem.rows, progress)
         (qp,) = programs
         (point,) = state
         words = ""
         rounded = list[Proof]()
         if not qp.game:
             (price,) = problem.prices
-            best, rounded = self._rounded(progress, at_bounds(qp, point, price))
+            best, rounded = self._rounded(progress, rounded_proofs(qp, point, price))
             if best is not None:
                 model = Predictor(problem.zeros().image, point.alpha)
                 return Certified(model, (best,), np.ones(1))
@@ -252,10 +252,10 @@ class Exact(Method):
         model = Predictor(problem.zeros().image, weights)
         return Certified(model, (proof,), np.ones(1), words)
 
-    def _confirmed_intervals(
+    def _certified_intervals(
         self, problem: KernelMatrixAdapter, rows: OutputRows, progress: Progress
     ) -> Certified:
-        """The same for regression."""
+        """``certified`` for regression."""
         programs = problem.programs
         state = progress.state
         zeros = problem.zeros()
@@ -264,7 +264,7 @@ class Exact(Method):
         rounded: list[Iterable[Proof]] = []
         if not programs[0].hard:
             parts = zip(programs, state, problem.prices, origins, strict=True)
-            rounded = [at_bounds(*part, share) for part in parts]
+            rounded = [rounded_proofs(*part, share) for part in parts]
         if len(rounded) == 1:
             best, rounded[0] = self._rounded(progress, rounded[0])
             if best is not None:

@@ -18,10 +18,9 @@ from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.row_maps import ClassPairs
 from marginsvm.solvers.active_set import by_rows
 
-# The part of the upper bound (without one: of the largest alpha) that counts as rounding, and the
-# part that is tried where the rest then meets its targets.
-ROUNDING = 1e-6
+# The part of the upper bound (without one: of the largest alpha) that is near, if the value agrees.
 NEAR = 1e-2
+TINY = 1e-6  # alpha, relative to the largest, that is rounding without upper bounds
 # Entries between their bounds whose system takes less than a few milliseconds.
 FEW = 200
 EXCHANGES = 3
@@ -30,9 +29,7 @@ BALANCED = 1e-12  # rounding of F'alpha - g, relative to the sum of alpha
 SAME = 1e-15  # rounding of a sum of alpha at its upper bound
 
 
-def at_bounds(
-    qp: QuadraticProgram, alpha: Array, values: Array, rounding: float
-) -> tuple[Array, Array]:
+def at_bounds(qp: QuadraticProgram, alpha: Array, values: Array) -> tuple[Array, Array]:
     """Alpha, with entries at their bounds that are near and on that side; and which sums are full.
 
     Parameters
@@ -43,25 +40,21 @@ def at_bounds(
         Feasible up to rounding.
     values : ndarray of shape qp.shape
         ``A w + F f`` of a predictor nearby.
-    rounding : float
-        The part of the upper bound (without one: of the largest alpha) that is near.
     """
     caps = caps_of(qp)
     over = qp.rows.fill(values - qp.target, np.inf)
     size = float(np.abs(qp.target).max(initial=0.0)) or 1.0
     unit: Values = alpha.max(initial=0.0) if caps is None else caps
-    lowest: Values = 0.0
-    if qp.cap is not None:  # only rows with the slack of their example count
+    if qp.cap is not None:
         unit = qp.cap[:, None]
-        lowest = np.minimum(over.min(axis=1), 0.0)[:, None]
     # nearer to the bound than the value is to the target
-    near = np.minimum(rounding, (over - lowest) / size) * unit
-    alpha = np.where((over > lowest) & (alpha <= near), 0.0, alpha)
+    near = np.minimum(NEAR, over / size) * unit
+    alpha = np.where((over > 0.0) & (alpha <= near), 0.0, alpha)
     if caps is None:
         return alpha, np.zeros(len(alpha), bool)
     sums = sums_of(qp, alpha)
     least = qp.rows.least(over)
-    near = np.minimum(rounding, -least / size) * caps
+    near = np.minimum(NEAR, -least / size) * caps
     full = (least < 0.0) & (caps - sums <= near)
     if qp.cap is None:
         return np.where(full, caps, alpha), full
@@ -170,17 +163,18 @@ def candidates(
     values = qp.values(qp.examples.scores(w), f)
     if not (np.isfinite(values).all() and np.isfinite(alpha).all()):
         return
-    found = met(qp, *at_bounds(qp, alpha, values, NEAR))
+    rounded = at_bounds(qp, alpha, values)
+    found = met(qp, *rounded)
     if found is not None:
         yield qp.rmatvec(found[0]), found[1], found[0]
-    near = balanced(qp, *at_bounds(qp, alpha, values, ROUNDING))
+    near = balanced(qp, *rounded)
     if near is not None:
         yield qp.rmatvec(near) if qp.examples.is_kernel else w, f, near
 
 
 def _is_rounded(qp: QuadraticProgram, w: Array, alpha: Array) -> bool:
     """Whether alpha without upper bounds, or the coefficients w of a kernel, are nearly 0."""
-    if np.any((alpha > 0.0) & (alpha <= ROUNDING * alpha.max())):
+    if np.any((alpha > 0.0) & (alpha <= TINY * alpha.max())):
         return True
     used = qp.rows.coefficients(alpha).any(axis=1)
     return bool(qp.examples.is_kernel and np.any(w[:, ~used]))

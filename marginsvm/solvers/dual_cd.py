@@ -326,12 +326,9 @@ def dual_cd(solution: Solution, start: Array | None) -> Iterator[None]:
     qp = solution.qp
     X = qp.design.rows(slice(0, qp.examples.n))
     sparse = sp.issparse(X)
-    entries = (
-        Entries(X.data, X.indices, X.indptr)
-        if sparse
-        else Entries(X.ravel(), None, None)
-    )
-    if sp.issparse(X) and qp.design.mean is not None:  # not about the mean
+    arrays = (X.data, X.indices, X.indptr) if sparse else (X.ravel(), None, None)
+    entries = Entries(*arrays)
+    if sparse and qp.design.mean is not None:  # not about the mean
         square = as_matrix(X).squared_norms(LpNorm(), None)
     else:
         square = qp.examples.squared_norms
@@ -396,9 +393,8 @@ def _by_rows(
     # The gap is compared with that at half as many passes.
     mark = FIRST_MARK
     gap = 1.0
-    conflicting = bool(
-        np.isfinite(upper).all()
-    )  # equal examples of both classes may be
+    # Equal examples of both classes are sought once, after the first check.
+    seek_equal = bool(np.isfinite(upper).all())
     if alpha.any():  # a start is checked first, at its best intercept
         epochs = 0.0
         shift = w @ mean
@@ -432,11 +428,11 @@ def _by_rows(
         yield
         if solution.ended:
             return
-        if conflicting:
+        if seek_equal:
             alpha += _of_equal_examples(X, of, sign, target, upper - alpha)
             w = np.asarray(X.T @ qp.rows.coefficients(alpha)[:, 0])
             z = X @ w
-            conflicting = False
+            seek_equal = False
         if passes >= mark:
             if solution.gap > LEFT * gap:
                 return
@@ -469,6 +465,7 @@ def _of_equal_examples(
     other = order[1:]
     equal = np.abs(key[one] - key[other]) <= EQUAL * np.abs(key[one])
     equal &= (sign[one] != sign[other]) & (target[one] + target[other] > 0.0)
+    equal[1:] &= ~equal[:-1]  # an example belongs to one pair
     one = one[equal]
     other = other[equal]
     found = np.zeros(len(room))

@@ -265,7 +265,7 @@ def first(
     return Iterate(x, joined(alpha, upper - bounds.sums(alpha)), joined(z, xi))
 
 
-def at_bounds(side: WrittenOut | ByRows, bounds: RowBounds, at: Iterate) -> Array:
+def complementary(side: WrittenOut | ByRows, bounds: RowBounds, at: Iterate) -> Array:
     """Alpha with each entry at its bound if it is closer to it than its multiplier is to 0."""
     n = bounds.target.shape[-1]
     upper = bounds.upper
@@ -401,7 +401,7 @@ def offer(
     """Offer alpha at its bounds, and w unless that alpha's, a sparse kernel expansion, suffices."""
     qp = solution.qp
     w, f = side.point(at.x, qp)
-    solution.dual(qp.rows.shaped(at_bounds(side, bounds, at)))
+    solution.dual(qp.rows.shaped(complementary(side, bounds, at)))
     if qp.examples.is_kernel:
         solution.primal(qp.rmatvec(solution.alpha), f)
     if solution.gap > solution.tol:
@@ -512,4 +512,4 @@ def stacked(
     w, f = np.split(last.x, [last.x.shape[1] - len(g)], axis=1)
     if d > n:
         w = (A.swapaxes(1, 2) @ w[..., None])[..., 0]
-    return w, f, at_bounds(*whole, last), solved
+    return w, f, complementary(*whole, last), solved

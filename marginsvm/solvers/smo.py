@@ -135,18 +135,22 @@ def _step(r, t, floor, ceiling, ridge, v, slope, not_up, not_down):
 
 
 @part
-def _scores_moved(t, row, other, slope, not_up, tops):
-    """Subtract ``t (row - other)`` from the slopes, and update each lane's maximum."""
+def _scores_moved(t, row, other, split, slope, not_up, tops):
+    """Subtract ``t (row - other)`` from the slopes, and update each side's and lane's maximum."""
     tops[:] = -SHUT
-    for k in range(0, len(slope), LANES):
-        a = row[k : k + LANES]
-        b = other[k : k + LANES]
-        s = slope[k : k + LANES]
-        shut = not_up[k : k + LANES]
-        for r in range(len(s)):
-            s[r] -= t * (a[r] - b[r])
-            high = s[r] - shut[r]
-            tops[r] = high if high > tops[r] else tops[r]
+    for side in range(2):
+        top = tops[side]
+        end = len(slope) if side else split
+        for k in range(split if side else 0, end, LANES):
+            last = min(k + LANES, end)
+            a = row[k:last]
+            b = other[k:last]
+            s = slope[k:last]
+            shut = not_up[k:last]
+            for r in range(len(s)):
+                s[r] -= t * (a[r] - b[r])
+                high = s[r] - shut[r]
+                top[r] = high if high > top[r] else top[r]
 
 
 @loop
@@ -189,12 +193,7 @@ def ascend_pairs(K, split, balanced, floor, ceiling, ridge, tol, most, v, slope)
         square[r] = K[r, r] + ridge[r]
         least = max(least, FLAT * square[r])
         _step(r, 0.0, floor, ceiling, ridge, v, slope, not_up, not_down)
-    _scores_moved(
-        0.0, nothing[:split], nothing[:split], slope[:split], not_up[:split], tops[0]
-    )
-    _scores_moved(
-        0.0, nothing[split:], nothing[split:], slope[split:], not_up[split:], tops[1]
-    )
+    _scores_moved(0.0, nothing, nothing, split, slope, not_up, tops)
     for step in range(most):
         # The step moves v_i up and v_j down, by the pair of the largest gain.
         i = 0
@@ -206,36 +205,20 @@ def ascend_pairs(K, split, balanced, floor, ceiling, ridge, tol, most, v, slope)
                 a, b = (split, m) if side else (0, split)
                 if a == b:
                     continue
-                up = a + _highest(slope[a:b], not_up[a:b], tops[side])
+                s = slope[a:b]
+                shut = not_down[a:b]
+                q = square[a:b]
+                up = a + _highest(s, not_up[a:b], tops[side])
                 high = slope[up] - not_up[up]
                 own = square[up]
                 row = K[up, a:b]
-                _gains(
-                    high,
-                    own,
-                    row,
-                    slope[a:b],
-                    not_down[a:b],
-                    square[a:b],
-                    least,
-                    gains,
-                    gaps,
-                )
+                _gains(high, own, row, s, shut, q, least, gains, gaps)
                 worst = max(worst, gaps.max())
                 lane = gains.argmax()
                 if gains[lane] > best:
                     best = gains[lane]
                     i = up
-                    j = a + _partner(
-                        high,
-                        own,
-                        row,
-                        slope[a:b],
-                        not_down[a:b],
-                        square[a:b],
-                        least,
-                        lane,
-                    )
+                    j = a + _partner(high, own, row, s, shut, q, least, lane)
             if not worst > tol:
                 return step
             curvature = square[i] + square[j] - 2.0 * K[i, j]
@@ -252,12 +235,7 @@ def ascend_pairs(K, split, balanced, floor, ceiling, ridge, tol, most, v, slope)
             other = nothing
         _step(i, t, floor, ceiling, ridge, v, slope, not_up, not_down)
         row = K[i]
-        _scores_moved(
-            t, row[:split], other[:split], slope[:split], not_up[:split], tops[0]
-        )
-        _scores_moved(
-            t, row[split:], other[split:], slope[split:], not_up[split:], tops[1]
-        )
+        _scores_moved(t, row, other, split, slope, not_up, tops)
     return most
 
 

@@ -169,14 +169,7 @@ def methods(qp: QuadraticProgram) -> list[Method]:
 
 def _is_short(qp: QuadraticProgram) -> bool:
     """Whether C is small for the examples' norms."""
-    upper, square = map(_middle, (qp.upper, qp.examples.squared_norms))
-    return upper * square <= SHORT
-
-
-def _middle(values: Array) -> float:
-    """The median, without the checks of NumPy's."""
-    half = len(values) // 2
-    return float(np.partition(values, half)[half])
+    return bool(np.median(qp.upper) * np.median(qp.examples.squared_norms) <= SHORT)
 
 
 @cache

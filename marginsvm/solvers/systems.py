@@ -31,7 +31,7 @@ from marginsvm.problem.row_maps import IntervalEnds
 # Largest number of entries of a dense E: it stays in a processor's cache (2 MB).
 IN_CACHE = 2**18
 # Multiplications by its zeros that take less time than the calls for its blocks.
-TINY = 2**20
+TINY = 2**21
 
 
 # What is added to a diagonal, relative to it: at first, for each row, and in times of the last.
@@ -429,7 +429,7 @@ def side_of(qp: QuadraticProgram) -> WrittenOut | ByRows:
         return ByRows.of(qp)
     small = rows * qp.k * d <= IN_CACHE and not qp.examples.sparse
     if qp.cap is not None:  # E has blocks of zeros
-        small = rows * (qp.k * d) ** 2 * qp.k <= 2 * TINY and small
+        small = rows * (qp.k * d) ** 2 * qp.k <= TINY and small
     return WrittenOut.of(qp) if small else Features(qp)
 
 
