@@ -143,7 +143,7 @@ class Progress(NamedTuple):
         The state of the algorithm, never modified in place.
     history : list of Line
         The list is that of the whole fit: lines after ``n_iter`` are of later progress.
-    C, radius, loss, nu, signs, weights, intervals
+    C, radius, loss, nu, signs, weights, balanced, intervals
         Parameters of the problem and its rows, by which a warm start recognises it.
     n_iter : int
         Iterations so far.
@@ -178,6 +178,7 @@ class Progress(NamedTuple):
     nu: float | None = None
     signs: Array | None = None
     weights: Array | None = None
+    balanced: bool = True
     intervals: Intervals | None = None
     n_iter: int = 0
     lower: float = -inf
@@ -647,6 +648,7 @@ def begin(
         signs=problem.signs,
         weights=rows.weights,
         n_passes=problem.work.passes,
+        balanced=rows.balanced,
         intervals=rows.intervals if isinstance(rows, OutputRows) else None,
     )
 

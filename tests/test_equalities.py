@@ -489,3 +489,18 @@ def test_false_claims_are_refused(name, exact, rng):
             model.set_params(**{price: 1.01 * at})
             assert not check_certificate(model, X, y, weight, exact=exact)
             model.set_params(**{price: at})
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize(
+    "cls", [MaxMarginClassifier, marginsvm.MomentumMarginClassifier]
+)
+def test_warm_starts_refuse_another_intercept(cls, k, intercept, rng):
+    """Also on centred examples, where A'alpha is the same with and without one."""
+    X, y = overlapping(rng, n=60, k=k)
+    X = X - X.mean(axis=0)
+    clf = cls(C=1.0, warm_start=True, fit_intercept=intercept)
+    fit(clf, X, y).set_params(fit_intercept=not intercept)
+    with pytest.raises(ValueError, match="another kernel, p or intercept"):
+        clf.fit(X, y)

@@ -227,6 +227,7 @@ class DualState(CallbackSupportMixin):
         same = classes is None or np.array_equal(classes, self.classes_)
         same = same and training.n_given == self.certificate_.weights.shape[0]
         same = same and training.features.get("n_features_in_") == width
+        same = same and training.rows.balanced == last.balanced
         if same and last.proof is None:  # after an error in a pass over blocks
             last = algorithm.recognisable(problem, last)
         known = last.proof
