@@ -46,5 +46,4 @@ def warn(message: str | Warning, category: type[Warning]) -> None:
         if (text, file, line) in _shown:
             return
         _shown.add((text, file, line))
-    registry = frame.f_globals.setdefault("__warningregistry__", {})
-    warnings.warn_explicit(message, category, file, line, module, registry)
+    warnings.warn_explicit(message, category, file, line, module)

@@ -130,6 +130,8 @@ def test_both_panels_have_a_line_for_each(x, label, rng):
     assert set(drawn) == {"Ji", "slow", "slope $1/t$", "slope $1/t^2$"}
     _, gap = found.gaps("Ji")
     assert_array_equal(drawn["Ji"], gap[(gap < 1.0) & (gap > 0.0)])
+    lines = gaps.get_lines()[:2]
+    assert {a.get_color() for a in bounds.get_lines()} >= {a.get_color() for a in lines}
     assert drawn["slope $1/t^2$"][0] == drawn["slope $1/t$"][0]
     with pytest.raises(ValueError, match="x must be one of"):
         found.plot("rounds")

@@ -1,5 +1,6 @@
 """Common parameters: declared and described once, and complete in every estimator."""
 
+import pickle
 import subprocess
 import sys
 from dataclasses import fields, is_dataclass
@@ -273,3 +274,10 @@ def test_parts_of_what_has_none_cannot_be_set():
     assert clf.step.power == 0.3
     with pytest.raises(ValueError, match="Invalid parameter 'stepsize'"):
         clf.set_params(stepsize__power=0.3)
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_constraints_can_be_copied(cls):
+    """As those of scikit-learn's own estimators."""
+    constraints = pickle.loads(pickle.dumps(cls._parameter_constraints))
+    assert constraints.keys() == cls._parameter_constraints.keys()

@@ -318,9 +318,3 @@ def published_weights(qp: QuadraticProgram, alpha: Array, total: float = 1.0) ->
         if 0.0 < found < inf
         else np.zeros_like(alpha)
     )
-
-
-# Proofs of overlap and of infeasibility.
-
-
-# Published results of a fit.

@@ -305,8 +305,7 @@ class FittedPrograms:
             if callable(estimator.kernel):
                 K = kernel(X, X)
             else:
-                widens = getattr(estimator, "_widens_kernels", False)
-                wide = widens or self.spec.normalize  # as fits do
+                wide = estimator._widens_kernels or self.spec.normalize  # as fits do
                 gram = Gram(kernel, X.astype(np.float64) if wide else X, cache_size=inf)
                 K = gram.whole()
                 rounding = gram.rounding

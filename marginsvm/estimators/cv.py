@@ -31,7 +31,8 @@ from sklearn.utils.validation import (
 from marginsvm._threads import single_threaded_blas
 from marginsvm._typing import Array
 from marginsvm.certificate.certificate import StatesMargin
-from marginsvm.estimators.exact import MaxMarginClassifier, intercepts
+from marginsvm.certificate.publication import intercepts
+from marginsvm.estimators.exact import MaxMarginClassifier
 from marginsvm.estimators.inputs import HOST, as_objects, class_weighted, refuse_foreign
 from marginsvm.estimators.parameters import (
     ClassParameters,

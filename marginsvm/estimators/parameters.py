@@ -54,7 +54,7 @@ def parameter(*constraints: Any, default: Any) -> Any:
     """
     for constraint in constraints:
         if isinstance(constraint, StrOptions):  # messages list them in one order
-            constraint.options = dict.fromkeys(sorted(constraint.options)).keys()
+            constraint.options = sorted(constraint.options)
     return field(default=default, metadata={"constraints": list(constraints)})
 
 

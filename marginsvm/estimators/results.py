@@ -193,7 +193,7 @@ class FittedOneClass(Fitted):
 
     def model(self) -> dict[str, object]:
         proof = self.proof
-        predictor = self.proof.predictor
+        predictor = proof.predictor
         # rho, less its rounding
         values = lowest_values(proof.qp, predictor.w, predictor.f, FLOATS)
         offset = float(level_of(proof.qp, values))

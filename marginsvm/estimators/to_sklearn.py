@@ -94,10 +94,8 @@ def _linear(model: Any, estimator: Any, **more: Any) -> Any:
 
 def _libsvm(model: Any, estimator: Any, spec: ProblemSpec) -> Any:
     """A fitted model of libsvm with the kernel and the support of a fitted estimator."""
-    kernel, support, vectors, coef = (
-        _kernel(estimator, spec),
-        *_support(estimator, spec),
-    )
+    kernel = _kernel(estimator, spec)
+    support, vectors, coef = _support(estimator, spec)
     values = {"gamma": estimator._gamma, "degree": spec.degree, "coef0": spec.coef0}
     values |= {} if callable(spec.kernel) else spec.kernel_params or {}
     model.set_params(kernel=kernel, **values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -39,7 +40,6 @@ from marginsvm.problem.vectors import (
     from_the_start,
     responded,
 )
-from marginsvm.problem.work import Work
 
 # Number of examples whose mean is the centre where iterations do not depend on the radius: any
 # point among the examples will do, and the mean of all would take a pass.
@@ -53,6 +53,27 @@ INDEFINITE = (
     "The kernel matrix is not positive semidefinite ({}): it holds no inner products, and margins "
     "mean nothing. Choose another kernel, such as 'rbf', or other parameters of this one{}."
 )
+
+
+@dataclass
+class Work:
+    """Passes and kernel evaluations of a fit so far.
+
+    Attributes
+    ----------
+    passes : float
+        Passes over the examples; with kernels, products with the Gram matrix. Looking at a tenth of
+        the examples is a tenth of a pass.
+    kernel_evaluations : int
+        Inner products of two examples (values of a kernel, or entries of a column).
+    """
+
+    passes: float = 0.0
+    kernel_evaluations: int = 0
+
+    def count(self, number: int) -> None:
+        """Count inner products of two examples."""
+        self.kernel_evaluations += number
 
 
 class KernelMatrixAdapter(ABC):

@@ -200,7 +200,8 @@ def balancing_offsets(table: Array, start: Array | None = None) -> Array:
     if beta is None:
         beta = cycle_offsets(-table) if finite.size == k * (k - 1) else np.zeros(k)
     first = beta
-    table = shifted_table(table, np.zeros(k))
+    table = table.copy()
+    table.flat[:: k + 1] = -np.inf
     for _ in range(MAX_STEPS):
         weight = table - differences(beta)
         weight -= weight.max()
@@ -249,14 +250,6 @@ def balancing_factors(table: Array) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):  # of groups without alpha
         beta = balancing_offsets(np.log(table))
         return np.exp(-differences(beta))
-
-
-def shifted_table(table: Array, beta: Array) -> Array:
-    """Logarithms of the group sums when their margins are shifted by ``beta``."""
-    shifted = table - differences(beta)
-    if len(beta) > 1:
-        shifted.flat[:: len(beta) + 1] = -np.inf
-    return shifted
 
 
 def logsumexp(a: Array) -> Array:

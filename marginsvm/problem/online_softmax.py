@@ -11,6 +11,8 @@ M. Milakov, N. Gimelshein. Online normalizer calculation for softmax. arXiv:1805
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from marginsvm._compiling import compiled
@@ -78,9 +80,14 @@ def one_pass(X, w, shift, scale, y, log_weights, E, largest, heaviest, mass, pro
 
 
 def of_two_classes(
-    X: Array, rows: Values, slack: Array | None, coef: Array, shift: Values, mu: float
+    X: Array,
+    rows: Any,
+    slack: Array | None,
+    coef: Array,
+    shift: Values,
+    mu: float,
 ) -> tuple[Array, ...]:
-    """See ``Softmax.of_block``."""
+    """See ``one_pass.of_block``."""
     E = np.zeros(len(X)) if slack is None else slack / -mu
     logs = np.zeros(len(X)) if rows.weights is None else np.log(rows.weights)
     largest, heaviest = np.full((2, 2), -np.inf)

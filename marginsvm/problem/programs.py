@@ -248,13 +248,14 @@ def programs_of(
             list(end.reshape(rows.n_examples, -1).T) for end in (ends.low, ends.high)
         )
     costs = np.broadcast_to(C, len(lows)).astype(float).tolist()
+    hinge = loss == "hinge"
     return [
         regression(
             examples,
             low,
             high,
             C=cost,
-            loss="epsilon_insensitive" if loss == "hinge" else "squared",
+            loss="epsilon_insensitive" if hinge else "squared_epsilon_insensitive",
             nu=nu,
             weight=rows.weights,
             intercept=rows.balanced,
