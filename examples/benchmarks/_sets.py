@@ -89,25 +89,6 @@ def topics(n_rows, n_features, n_classes, seed, words=175, shared=40):
     return normalize(X), y
 
 
-def binary_like_dorothea(n_rows=800, n_features=90_000, seed=0, informative=300):
-    """Sparse zeros and ones, about one in a hundred; a tenth of the rows are of class 1.
-
-    The rates of columns and of rows spread by a factor of two to three; in class 1, a few
-    columns are six times as frequent.
-    """
-    rng = np.random.default_rng(seed)
-    y = (rng.permutation(n_rows) < n_rows // 10).astype(int)
-    rate = 0.01 * np.exp(rng.normal(-0.5, 1.0, n_features))
-    length = np.exp(rng.normal(-0.08, 0.4, n_rows))
-    raised = rng.choice(n_features, informative, replace=False)
-    rows = []
-    for label, factor in zip(y, length, strict=True):
-        p = rate * factor
-        p[raised] *= 6.0 if label else 1.0
-        rows.append(sp.csr_array((rng.random(n_features) < p)[None].astype(float)))
-    return sp.vstack(rows, format="csr"), y
-
-
 def gauss(n_rows, n_features, seed, apart=1.0):
     """Two Gaussian clouds whose means are ``apart`` standard deviations from each other."""
     rng = np.random.default_rng(seed)

@@ -2,7 +2,7 @@
 
     MARGINSVM_DATA=... python examples/benchmarks/audit.py
 
-Features are standardised; training examples are judged. Prints the table of docs/audit.md: the
+Features are standardised; training examples are judged. Prints the table of docs/audit.rst: the
 excess of each model's objective over the least (with a free intercept), and "tol" or "steps" where
 its own objective exceeds the least of its own problem by more than its tol, or it reached its limit
 of iterations; then the share of the best hard margin that it lacks, where it separates the classes.

@@ -4,25 +4,22 @@ Run with the folder of data sets named by MARGINSVM_DATA, and BLAS on one thread
 
     OPENBLAS_NUM_THREADS=1 MARGINSVM_DATA=... python plot_against_peers.py [picture.png]
 
-prints (in Markdown) a table of all binary sets, raw and standardised, one of soft margins, one
+prints (in Markdown) a table of all binary sets, raw and standardised, one
 line of kernels (these unless ``--no-table``), and tables of large sets (unless ``--no-large``),
 then draws the gap that each solver has left against its CPU time. A gap is 1 - margin / best
 margin, the margin recomputed from ``coef_`` with the best intercept, so that a solver that
-penalises the intercept (LinearSVC, skglm) is asked for its direction only. For soft margins, the
-excess is that of its objective over the objective of our solution, also with the best intercept.
+penalises the intercept (LinearSVC, skglm) is asked for its direction only.
 """
 
 import sys
 import tempfile
 import time
 import warnings
-from itertools import product
 from pathlib import Path
 
 import matplotlib
 import numpy as np
 import scipy.sparse as sp
-from _children import objective
 from _large import large
 from _sets import load as published
 from _sets import standardised
@@ -42,14 +39,6 @@ SETS = [
     "german_numer_scale", "heart_scale", "svmguide1", "a9a", "mnist 3 5",
 ]  # fmt: skip
 DRAWN = ["arcene", "mnist 0 1", "rcv1_ccat_small"]
-SOFT = [
-    *(
-        (name, scaled)
-        for name in ("german_numer_scale", "svmguide1")
-        for scaled in (False, True)
-    ),
-    *((name, False) for name in ("rcv1_ccat_small", "a9a", "mnist 3 5")),
-]
 LOOKS = {  # of Okabe and Ito, and lines that differ without colour
     "LinearSVC": ("#0072B2", (0, (6, 1.5))),
     "SVC": ("#E69F00", "-."),
@@ -126,26 +115,6 @@ def row(name, X, y, scaled):
     shape = f"{X.shape[0]} x {X.shape[1]}"
     print(f"| {name} | {scale} | {shape} | {result} | {size:.1e} | {gap} | {weights} "
           f"| {ours.n_iter_} | {1e3 * seconds:.1f} {others}", flush=True)  # fmt: skip
-
-
-def soft():
-    """Soft margins, to a certified gap of 1e-4."""
-    print(
-        "\n| set | | C | certified gap | rounds | ms | LinearSVC ms | ratio | its excess |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|")
-    for (name, scaled), C in product(SOFT, (0.01, 1.0, 100.0)):
-        X, y = load(name)
-        X = X / 255.0 if name.startswith("mnist") else X  # C has a scale
-        X = standardised(X) if scaled else X
-        ours = MaxMarginClassifier(C=C, tol=1e-4)
-        peer = LinearSVC(loss="squared_hinge", dual="auto", C=C)
-        seconds, theirs = cpu([ours, peer], X, y)
-        excess = 2.0 * objective(peer, X, y) * ours.margin_**2 - 1.0
-        scale = "standardised" if scaled else "raw"
-        print(f"| {name} | {scale} | {C:g} | {ours.gap_:.0e} | {ours.n_iter_} "
-              f"| {1e3 * seconds:.2f} | {1e3 * theirs:.2f} | x{theirs / seconds:.2f} "
-              f"| {excess:.0e} |", flush=True)  # fmt: skip
 
 
 def kernels():
@@ -226,7 +195,6 @@ if __name__ == "__main__":
     warnings.simplefilter("ignore")
     if "--no-table" not in sys.argv:
         table()
-        soft()
         kernels()
     if "--no-large" not in sys.argv:
         with tempfile.TemporaryDirectory() as folder:
