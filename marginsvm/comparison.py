@@ -12,7 +12,7 @@ from marginsvm._typing import Array
 from marginsvm.certificate.certificate import relative_gap
 from marginsvm.display import LABELS, MarginPathDisplay, axes_for
 from marginsvm.estimators.dual_state import DualStateMixin
-from marginsvm.problem.spec import ProblemSpec
+from marginsvm.problem.programs import ProblemSpec
 
 AXES = {"iterations": "n_iter", "passes": "n_passes", "seconds": "seconds"}
 

@@ -20,8 +20,8 @@ from marginsvm._threads import let_interrupts_through
 from marginsvm._typing import Array
 from marginsvm.certificate import publication
 from marginsvm.certificate.certificate import relative_gap
-from marginsvm.certificate.certified import Certified, of_outputs, scales_of
-from marginsvm.certificate.overlap import WORTH_A_PROOF, prove_overlap, vanishing
+from marginsvm.certificate.overlap import of_outputs, scales_of, with_refutation
+from marginsvm.certificate.publication import WORTH_A_PROOF, Certified, vanishing
 from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.problem.column_cache import ColumnPlan
 from marginsvm.problem.matrix import FLOAT64
@@ -365,10 +365,9 @@ class Algorithm(Method[State]):
         found, (qp,) = progress.proof, problem.programs
         assert found is not None
         model, predictor = _best_model(self, problem, progress, qp)
-        proof = prove_overlap(
-            publication.with_weights(qp, predictor, found.vector.coef),
-            SHARE_OF_PROOFS * progress.n_passes,
-        )
+        proof = publication.with_weights(qp, predictor, found.vector.coef)
+        if proof.may_be_refuted:
+            proof = with_refutation(proof, SHARE_OF_PROOFS * progress.n_passes)
         return Certified(model, (proof,), np.ones(1))
 
     def points(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from math import inf
 from typing import Any
@@ -13,11 +13,21 @@ from scipy.optimize import nnls
 from marginsvm._typing import Array
 from marginsvm.certificate.bounded import dual, error_of_targets
 from marginsvm.certificate.exact_algebra import refuting_weights
-from marginsvm.certificate.publication import FLOATS, Proof, published_weights
-from marginsvm.problem.examples import FloatExamples
+from marginsvm.certificate.publication import (
+    FLOATS,
+    Certified,
+    Proof,
+    published,
+    published_weights,
+    with_weights,
+)
 from marginsvm.problem.gram import distinct, keys_of
 from marginsvm.problem.quadratic_program import QuadraticProgram
+from marginsvm.problem.rows import OutputRows
+from marginsvm.problem.vectors import Predictor
 
+# Error of the predictor of a hard tube above which a proof of infeasibility is tried.
+UNFIT = 1e-6
 # |A'alpha| (in radii, sum of alpha 1) above which NNLS on few rows is tried before alpha itself. If
 # NNLS finds no smaller |A'alpha|, alpha is not tried.
 ROUGH = 1e-9
@@ -36,11 +46,6 @@ NNLS_PRODUCTS = 4
 SOLVED = 1e-10
 SLOWLY = 0.99
 FREE = 2**22  # multiplications of a proof that may always be tried: a few milliseconds
-# Upper bound on margins (in radii) below which a proof of overlap is tried; and, for features and
-# for kernels, below which A'alpha may be exactly 0.
-WORTH_A_PROOF = 1e-2
-VANISHING = 1e-9
-KERNEL_VANISHING = 1e-6
 
 
 def refuted(
@@ -53,7 +58,7 @@ def refuted(
     found. None: nothing is proved, or it would take longer than so many passes over all rows (and
     than a few milliseconds).
     """
-    width = qp.examples.width * qp.k
+    width = qp.width * qp.k
     most = max(FREE, passes * qp.examples.n * width)
     for candidate in _candidates(qp, alpha, most):
         q = published_weights(qp, candidate, total)
@@ -141,7 +146,7 @@ def on_few_rows(qp: QuadraticProgram, alpha: Array, most: float = inf) -> Array 
     Nonnegative least squares on the rows with alpha > 0 or, for intervals, on all rows. None:
     there is none, or they are too many; where it takes more than ``most`` multiplications, alpha.
     """
-    width = qp.examples.width * qp.k
+    width = qp.width * qp.k
     if not qp.by_margins and width * alpha.size <= WRITTEN_OUT:
         alpha = np.ones(qp.shape)
     r, S, gains = rows_with_weight(qp, alpha)
@@ -229,22 +234,57 @@ def of_few_columns(
     return found
 
 
-def prove_overlap(proof: Proof, passes: float = inf) -> Proof:
-    """The proof, with ``refuted`` set if an exact alpha nearby proves overlap, see ``refuted``."""
-    qp = proof.qp
-    small = WORTH_A_PROOF if qp.hard else vanishing(qp.examples)
-    hopeful = qp.game and proof.margin <= 0.0 and proof.margin_bound <= small
-    return with_refutation(proof, passes) if hopeful else proof
-
-
-def vanishing(examples: FloatExamples) -> float:
-    """Upper bound on margins (in radii) below which ``A'alpha = 0`` may be proved exactly."""
-    return KERNEL_VANISHING if examples.is_kernel else VANISHING
-
-
 def with_refutation(proof: Proof, passes: float = inf, total: float = 1.0) -> Proof:
     """The proof with an alpha that refutes, if one is found; see ``refuted``."""
     alpha = refuted(proof.qp, proof.alpha, passes, total)
     if alpha is None:
         return proof
     return replace(proof, alpha=alpha, dual=dual(proof.qp, alpha, FLOATS), refuted=True)
+
+
+def prove_intervals(
+    rows: OutputRows,
+    programs: list[QuadraticProgram],
+    points: Iterable[tuple[Array, Array, Array]],
+    model: Predictor,
+) -> Certified:
+    """Publish predictors and alpha, (w, f, alpha), for intervals, and bound both values."""
+    k = len(programs)
+    found = tuple(
+        with_weights(qp, published(qp, w, b, width, origin), alpha, 1.0 / k)
+        for qp, w, b, alpha, width, origin in of_outputs(rows, programs, points)
+    )
+    certified = Certified(model, found, scales_of(rows, programs))
+    if programs[0].hard and certified.error(rows.farthest) > UNFIT:
+        tried = tuple(with_refutation(proof, total=1.0 / k) for proof in found)
+        certified = replace(certified, proofs=tried)
+    return certified
+
+
+def scales_of(rows: OutputRows, programs: list[QuadraticProgram]) -> Array:
+    """Units of the outputs that programs stand for, relative to the largest."""
+    known = rows.scales
+    return np.ones(len(programs)) if known is None else np.atleast_1d(known)
+
+
+def of_outputs(
+    rows: OutputRows,
+    programs: list[QuadraticProgram],
+    points: Iterable[tuple[Array, Array, Array]],
+) -> Iterator[tuple[QuadraticProgram, Array, Array, Array, Array, Array]]:
+    """Program, w, intercepts, alpha, width and origin of each output, from (w, f, alpha)."""
+    k = len(programs)
+    origin = np.broadcast_to(rows.origin if rows.balanced else 0.0, k * programs[0].k)
+    middle = np.broadcast_to(rows.middle, k * programs[0].k)
+    for o, (qp, (w, f, alpha)) in enumerate(zip(programs, points, strict=True)):
+        some = slice(o, o + qp.k)
+        b = f[: len(w)]
+        width = f[len(w) :]
+        if not rows.balanced:
+            b = np.zeros(len(w))
+            width = f
+        if rows.farthest == 0.0:  # all targets are in the tube with w = 0
+            w = 0.0 * w
+            b = middle[some]
+            width = 0.0 * width
+        yield qp, w, b, alpha, width, origin[some]

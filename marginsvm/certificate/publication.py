@@ -12,6 +12,7 @@ from math import inf
 
 import numpy as np
 
+from marginsvm._threads import cached_property
 from marginsvm._typing import Array, Values
 from marginsvm.certificate.bounded import (
     Dual,
@@ -29,11 +30,18 @@ from marginsvm.certificate.bounded import (
     primal,
 )
 from marginsvm.certificate.certificate import relative_gap
-from marginsvm.problem.quadratic_program import QuadraticProgram
+from marginsvm.problem.examples import FloatExamples
+from marginsvm.problem.quadratic_program import QuadraticProgram, gap_of_norms
+from marginsvm.problem.vectors import Predictor
 
 FLOATS = Floats()
 # Fraction of nu's upper bounds that alpha may reach, a reserve for the rounding of sums.
 BELOW = 1.0 - 2.0**-44
+# Upper bound on margins (in radii) below which a proof of overlap is tried; and, for features and
+# for kernels, below which A'alpha may be exactly 0.
+WORTH_A_PROOF = 1e-2
+VANISHING = 1e-9
+KERNEL_VANISHING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -113,6 +121,12 @@ class Proof:
         return relative_gap(lower, upper)
 
     @property
+    def may_be_refuted(self) -> bool:
+        """Whether an exact alpha nearby may prove overlap, see ``overlap.refuted``."""
+        small = WORTH_A_PROOF if self.qp.hard else vanishing(self.qp.examples)
+        return self.qp.game and self.margin <= 0.0 and self.margin_bound <= small
+
+    @property
     def weights(self) -> Array:
         """Multiple of alpha with ``w = A'alpha``, up to the gap."""
         if self.rounded is not None:
@@ -124,6 +138,101 @@ class Proof:
             )
         s = float(self.dual.best_multiple)
         return self.alpha * (max(s, 0.0) if s < inf else 1.0)
+
+
+@dataclass(frozen=True)
+class Certified:
+    """Published results of a fit in units of the problem, with their certified values.
+
+    Attributes
+    ----------
+    model : Predictor
+        The adapter's predictor, as the algorithm has found it.
+    proofs : tuple of Proof
+        One, or one per output.
+    scales : ndarray of shape (len(proofs),)
+        Units of the outputs, relative to the largest.
+    words : str
+        Description of the model if no separator was found, for a sentence; may be empty.
+    """
+
+    model: Predictor
+    proofs: tuple[Proof, ...]
+    scales: Array
+    words: str = ""
+
+    @property
+    def refuted(self) -> bool:
+        """Whether overlap, or infeasibility, is proved."""
+        return any(proof.refuted for proof in self.proofs)
+
+    @property
+    def separates(self) -> bool:
+        """Whether the predictor separates, or fits, without slack."""
+        if self.proofs[0].qp.by_margins:
+            return bool(self.proofs[0].primal.separation > 0.0)
+        return self.violation == 0.0
+
+    @cached_property
+    def lower(self) -> float:
+        """Lower bound on the predictor's margin; for intervals, on one over its norm."""
+        if self.proofs[0].qp.by_margins:
+            return self.proofs[0].margin
+        return 1.0 / self.norm if self.norm > 0.0 else inf
+
+    @cached_property
+    def upper(self) -> float:
+        """Upper bound on the margin of any predictor; for intervals, on one over its norm."""
+        if self.proofs[0].qp.by_margins:
+            return self.proofs[0].margin_bound
+        return 1.0 / self.norm_bound() if self.norm_bound() > 0.0 else inf
+
+    # For intervals.
+
+    @cached_property
+    def norm(self) -> float:
+        """Upper bound on the norm of the predictor and its slack."""
+        parts = zip(self.scales, self.proofs, strict=True)
+        square = 2.0 * sum(s * s * float(proof.primal.objective) for s, proof in parts)
+        return float(np.sqrt(square) * (1.0 + FLOATS.gamma(len(self.proofs) + 4)))
+
+    @cached_property
+    def violation(self) -> float:
+        """Upper bound on the distance of a score from its interval."""
+        parts = zip(self.scales, self.proofs, strict=True)
+        return float(max(s * proof.primal.violation for s, proof in parts))
+
+    @property
+    def allowed(self) -> float:
+        """Violation of the predictors in the comparison; 0 if slack covers it."""
+        return self.violation if self.proofs[0].qp.hard else 0.0
+
+    def objective_bounds(self, widened: float = 0.0) -> Array:
+        """Lower bounds on the objectives of the outputs for intervals widened by ``widened``."""
+        parts = zip(self.scales, self.proofs, strict=True)
+        return np.array(
+            [proof.dual.objective(widened / s) for s, proof in parts], dtype=float
+        )
+
+    def norm_bound(self, widened: float = 0.0) -> float:
+        """Lower bound on the norm of predictors that fit the intervals widened by ``widened``."""
+        square = 2.0 * float((self.scales**2 * self.objective_bounds(widened)).sum())
+        return float(np.sqrt(square) * (1.0 - FLOATS.gamma(len(self.proofs) + 4)))
+
+    def error(self, zero: float) -> float:
+        """The relative gap of norms, or the violation relative to that of w = 0, if larger."""
+        P = np.array([float(proof.primal.objective) for proof in self.proofs])
+        D = self.objective_bounds(self.allowed)
+        P = np.append(P, self.norm**2)
+        D = np.append(D, self.norm_bound(self.allowed) ** 2)
+        gaps = [gap_of_norms(p, d) for p, d in zip(P, D, strict=True) if p]
+        far = self.allowed / zero if zero > 0.0 else inf
+        return float(max([0.0, *gaps, far if self.allowed > 0.0 else 0.0]))
+
+
+def vanishing(examples: FloatExamples) -> float:
+    """Upper bound on margins (in radii) below which ``A'alpha = 0`` may be proved exactly."""
+    return KERNEL_VANISHING if examples.is_kernel else VANISHING
 
 
 def prove(qp: QuadraticProgram, w: Array, f: Array, alpha: Array) -> Proof:

@@ -30,10 +30,14 @@ from marginsvm.problem.gram import Gram, distinct
 from marginsvm.problem.kernel_functions import in_floats, kernel_on
 from marginsvm.problem.matrix import Matrix, as_matrix, check_format
 from marginsvm.problem.norms import LpNorm
-from marginsvm.problem.programs import classification, one_class, regression
+from marginsvm.problem.programs import (
+    ProblemSpec,
+    classification,
+    one_class,
+    regression,
+)
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.source import Source
-from marginsvm.problem.spec import ProblemSpec
 
 
 def class_weights(class_weight: Any, y: Array, sample_weight: Array) -> Array:

@@ -10,7 +10,7 @@ from marginsvm._typing import Array
 from marginsvm.certificate.certificate import relative_gap
 from marginsvm.fit import Progress
 from marginsvm.problem.adapter import KernelMatrixAdapter
-from marginsvm.problem.spec import ProblemSpec
+from marginsvm.problem.programs import ProblemSpec
 
 # If the gap before rounding is at most this part of the published gap, rounding dominates; and the
 # relative gap above which bounds are not worth accepting.

@@ -48,7 +48,7 @@ from marginsvm.estimators.training_data import training_data
 from marginsvm.fit import begin
 from marginsvm.problem.kernel_functions import kernel_with
 from marginsvm.problem.matrix import canonical
-from marginsvm.problem.spec import ProblemSpec
+from marginsvm.problem.programs import ProblemSpec
 from marginsvm.solvers.solve import refuse_what_cannot_fit, solved
 
 # Parameters that are those of the single fits as well, and those of the fit to all examples.

@@ -21,7 +21,7 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 from marginsvm._threads import interrupts_wait, single_threaded_blas
 from marginsvm._warnings import warn
 from marginsvm.certificate.certificate import StatesMargin, relative_gap
-from marginsvm.certificate.certified import Certified
+from marginsvm.certificate.publication import Certified
 from marginsvm.estimators.advice import advice
 from marginsvm.estimators.fit_blocks import FitsBlocks, blocks_of_map, source_data
 from marginsvm.estimators.inputs import HOST, rows_in_part

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import starmap
 from math import copysign, inf, sqrt
 from typing import NamedTuple
 
@@ -19,13 +21,19 @@ from marginsvm._typing import Array
 from marginsvm.certificate import publication
 from marginsvm.certificate.bounded import best_multiple
 from marginsvm.certificate.certificate import relative_gap
-from marginsvm.certificate.certified import Certified, prove_intervals, scales_of
-from marginsvm.certificate.overlap import equal_examples, prove_overlap, vanishing
+from marginsvm.certificate.overlap import (
+    equal_examples,
+    prove_intervals,
+    scales_of,
+    with_refutation,
+)
 from marginsvm.certificate.publication import (
+    Certified,
     Proof,
     at_its_bounds,
     dual_coefficients,
     intercepts,
+    vanishing,
 )
 from marginsvm.estimators.dual_state import DualStateMixin
 from marginsvm.estimators.parameters import (
@@ -51,7 +59,7 @@ from marginsvm.problem.examples import FloatExamples
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.rows import OutputRows, output_rows
 from marginsvm.problem.vectors import Predictor
-from marginsvm.solvers.at_bounds import candidates
+from marginsvm.solvers.active_set import candidates
 from marginsvm.solvers.solution import Solution
 from marginsvm.solvers.solve import (
     methods,
@@ -141,8 +149,8 @@ def rounded_proofs(
     total: float = 1.0,
 ) -> Iterator[Proof]:
     """Proofs with alpha at its bounds, the best first; arguments as of ``at_its_bounds``."""
-    for found in candidates(qp, *point):
-        yield at_its_bounds(qp, *found, price, origin, total)
+    proof = partial(at_its_bounds, qp, price=price, origin=origin, total=total)
+    return starmap(proof, candidates(qp, *point))
 
 
 @dataclass(frozen=True)
@@ -170,7 +178,7 @@ class Exact(Method):
             raise ValueError(flaw)
         points = []
         for qp in problem.programs:
-            w = np.zeros((qp.k, qp.examples.width))
+            w = np.zeros((qp.k, qp.width))
             points.append(Point(w, np.zeros(qp.n_free), np.zeros(qp.shape)))
         return tuple(points)
 
@@ -245,7 +253,9 @@ class Exact(Method):
         if predictor.primal.margin <= 0.0:
             w, f, weights, words = self.model(problem, qp)
             predictor = publication.published(qp, w, intercepts(qp, f))
-        proof = prove_overlap(publication.with_weights(qp, predictor, alpha))
+        proof = publication.with_weights(qp, predictor, alpha)
+        if proof.may_be_refuted:
+            proof = with_refutation(proof)
         proof = self._best(proof, rounded)
         if not words and qp.game:
             weights = proof.weights / predictor.multiple

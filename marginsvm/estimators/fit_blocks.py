@@ -27,8 +27,8 @@ from marginsvm.estimators.inputs import (
 )
 from marginsvm.estimators.training_data import TrainingData
 from marginsvm.problem.matrix import FLOAT64, Blocks
+from marginsvm.problem.programs import ProblemSpec
 from marginsvm.problem.source import Digest, Layout, Source, unpacked
-from marginsvm.problem.spec import ProblemSpec
 
 if TYPE_CHECKING:
     from marginsvm.sources import ArrayBlocks

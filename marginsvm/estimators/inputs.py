@@ -27,8 +27,8 @@ from marginsvm._rounding import check_exact
 from marginsvm._typing import Array
 from marginsvm.certificate.reading import class_weights
 from marginsvm.problem.matrix import check_format, is_foreign, on_host
+from marginsvm.problem.programs import ProblemSpec
 from marginsvm.problem.rows import Intervals
-from marginsvm.problem.spec import ProblemSpec
 
 try:
     from sklearn.utils._array_api import check_same_namespace

@@ -18,9 +18,8 @@ from marginsvm._typing import Array
 from marginsvm._warnings import warn
 from marginsvm.estimators.exact import MaxMarginClassifier
 from marginsvm.estimators.training_data import TrainingData, training_data
-from marginsvm.problem.gram import plain
-from marginsvm.problem.matrix import on_host
-from marginsvm.problem.spec import ProblemSpec
+from marginsvm.problem.matrix import on_host, plain
+from marginsvm.problem.programs import ProblemSpec
 
 # Ends of the grid, as multiples of 1 / r^2; r^2 is the mean squared distance to the mean. At the
 # upper end, with n examples, features matter whose spread is at least r / sqrt(2e6 n): in raw data,

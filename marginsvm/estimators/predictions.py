@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from marginsvm._typing import Array
 from marginsvm._version import __version__
 from marginsvm._warnings import warn
-from marginsvm.estimators.absent import ABSENT_OF_CLASSIFIERS, ExplainsAbsent
 from marginsvm.estimators.inputs import (
     HOST,
     Device,
@@ -26,10 +25,53 @@ from marginsvm.estimators.to_sklearn import classifier
 from marginsvm.estimators.training_data import norms_of
 from marginsvm.problem.kernel_functions import kernel_with
 from marginsvm.problem.matrix import canonical, inverse
-from marginsvm.problem.spec import ProblemSpec
+from marginsvm.problem.programs import ProblemSpec
 
 # Memory of the kernel values of a test set that are computed together.
 KERNEL_BYTES = 2**25
+
+# Attributes of scikit-learn's support vector machines that ours do not have, and the way.
+ABSENT = {
+    "fit_status_": "status_ says how the fit ended",
+    "shape_fit_": "n_features_in_ is the number of features",
+}
+ABSENT_WITH_KERNEL = {
+    "coef_": (
+        "only a linear kernel has coefficients of features. dual_coef_ are those of "
+        "support_vectors_, and decision_function(X) gives the scores"
+    ),
+}
+CALIBRATE = (
+    "margins are no probabilities. CalibratedClassifierCV(clf).fit(X, y) of sklearn.calibration "
+    "learns these from decision_function(X)"
+)
+ABSENT_OF_CLASSIFIERS = {
+    **ABSENT,
+    "predict_proba": CALIBRATE,
+    "predict_log_proba": CALIBRATE,
+    "probA_": CALIBRATE,
+    "probB_": CALIBRATE,
+    "class_weight_": (
+        "compute_class_weight of sklearn.utils.class_weight gives the weights of classes"
+    ),
+}
+
+
+class ExplainsAbsent:
+    """Error messages for missing attributes that name the way to what was wanted."""
+
+    _absent: ClassVar[dict[str, str]] = ABSENT
+
+    if not TYPE_CHECKING:  # a checker of types should see which attributes are missing
+
+        def __getattr__(self, name: str) -> Any:
+            # Called only where an attribute is missing, or a property has raised AttributeError.
+            why = self._absent.get(name)
+            if "dual_coef_" in vars(self):
+                why = why or ABSENT_WITH_KERNEL.get(name)
+            if why is None:
+                return self.__getattribute__(name)  # raises Python's own error
+            raise AttributeError(f"{type(self).__name__} has no {name}: {why}.")
 
 
 class ScoresMixin(ExplainsAbsent):

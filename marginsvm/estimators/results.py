@@ -13,12 +13,17 @@ from marginsvm._threads import cached_property
 from marginsvm._typing import Array, Values
 from marginsvm.certificate.bounded import level_of, lowest_values
 from marginsvm.certificate.certificate import Certificate, rows_in_words
-from marginsvm.certificate.certified import Certified
-from marginsvm.certificate.publication import FLOATS, Proof, dual_coefficients, restated
+from marginsvm.certificate.publication import (
+    FLOATS,
+    Certified,
+    Proof,
+    dual_coefficients,
+    restated,
+)
 from marginsvm.estimators.training_data import INLIER, TrainingData
 from marginsvm.fit import Method, Progress, certify
 from marginsvm.problem.adapter import KernelMatrixAdapter
-from marginsvm.problem.gram import plain
+from marginsvm.problem.matrix import plain
 from marginsvm.problem.rows import output_rows
 
 EQUAL = 1e-11  # relative rounding of the values of examples at the edge

@@ -15,7 +15,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 
 from marginsvm._typing import Array
 from marginsvm.problem.matrix import on_host
-from marginsvm.problem.spec import ProblemSpec
+from marginsvm.problem.programs import ProblemSpec
 
 # What libsvm computes by itself.
 LIBSVM = {"linear": "linear", "poly": "poly", "polynomial": "poly", "rbf": "rbf"}

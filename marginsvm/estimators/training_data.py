@@ -27,6 +27,7 @@ from marginsvm.estimators.inputs import (
 )
 from marginsvm.fit import Requirements
 from marginsvm.problem.adapter import GramAdapter, KernelMatrixAdapter, LinearAdapter
+from marginsvm.problem.design import LARGEST_NORM, NotFinite
 from marginsvm.problem.gram import diagonal_of
 from marginsvm.problem.kernel_functions import Kernel, kernel_on
 from marginsvm.problem.matrix import (
@@ -37,10 +38,9 @@ from marginsvm.problem.matrix import (
     on_host,
 )
 from marginsvm.problem.norms import LpNorm, SignedNorm
+from marginsvm.problem.programs import ProblemSpec
 from marginsvm.problem.responses import below
 from marginsvm.problem.rows import Intervals, OutputRows, Rows, make_rows, share_caps
-from marginsvm.problem.spec import ProblemSpec
-from marginsvm.problem.units import LARGEST_NORM, NotFinite
 
 # sample weights are between its inverse and it: they are squared
 LARGEST_WEIGHT = 1e100

@@ -11,9 +11,8 @@ from sklearn.utils._param_validation import StrOptions
 
 from marginsvm._typing import Array
 from marginsvm.certificate.bounded import Dual, Primal, dual
-from marginsvm.certificate.certified import Certified, prove_intervals
-from marginsvm.certificate.overlap import refuted
-from marginsvm.certificate.publication import FLOATS, published
+from marginsvm.certificate.overlap import prove_intervals, refuted
+from marginsvm.certificate.publication import FLOATS, Certified, published
 from marginsvm.estimators.parameters import (
     CostParameters,
     PNormParameters,

@@ -12,7 +12,13 @@ from marginsvm._rounding import UNIT, inner
 from marginsvm._threads import cached_property, copied, single_threaded_blas
 from marginsvm._typing import Array
 from marginsvm.problem.column_cache import CACHE_SIZE, ColumnCache, ColumnPlan
-from marginsvm.problem.design import Design, mean_of
+from marginsvm.problem.design import (
+    Design,
+    check_finite,
+    check_single,
+    largest_square,
+    mean_of,
+)
 from marginsvm.problem.examples import FloatExamples
 from marginsvm.problem.gram import Gram
 from marginsvm.problem.matrix import (
@@ -32,7 +38,6 @@ from marginsvm.problem.responses import (
     softmax,
 )
 from marginsvm.problem.rows import Rows, share_caps
-from marginsvm.problem.units import check_finite, check_single, largest_square
 from marginsvm.problem.vectors import (
     BestResponse,
     Predictor,

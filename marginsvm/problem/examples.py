@@ -114,11 +114,6 @@ class FloatExamples(Examples):
     constant: float
     kernel: Any = None
 
-    @property
-    def width(self) -> int:
-        """Number of entries of a predictor, for one score."""
-        return int(self.n if self.is_kernel else self.d)
-
     @abstractmethod
     def scores(self, w: Array, *, precise: bool = True) -> Array: ...
 

@@ -32,6 +32,7 @@ from marginsvm.problem.matrix import (
     as_matrix,
     is_foreign,
     on_host,
+    plain,
     support_of,
 )
 from marginsvm.problem.norms import LpNorm
@@ -48,11 +49,6 @@ BLOCK = 128  # examples of a block on the diagonal, of which only the diagonal i
 EXAMINED = 500  # examples whose matrix is searched for negative eigenvalues: 0.1 s
 # Rounding errors of a kernel value; an eigenvalue of n examples may be off by n times as much.
 ROUNDINGS = 16
-
-
-def plain(X: Any) -> Any:
-    """Examples as a kernel function takes them."""
-    return getattr(X, "array", X)
 
 
 class Gram(FloatExamples):

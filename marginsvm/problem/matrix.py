@@ -667,6 +667,11 @@ def support_of(V: Array) -> Array:
     return np.flatnonzero(V if V.ndim == 1 else V.any(axis=1))
 
 
+def plain(X: Any) -> Any:
+    """Examples as a kernel function takes them."""
+    return getattr(X, "array", X)
+
+
 def as_matrix(X: Any) -> Matrix:
     """Examples as a Matrix, from an array, a CSR matrix or a Matrix."""
     if isinstance(X, Matrix):

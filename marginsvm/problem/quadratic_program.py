@@ -122,6 +122,11 @@ class QuadraticProgram:
         return self.rows.k
 
     @property
+    def width(self) -> int:
+        """Number of entries of a predictor, for one score."""
+        return int(self.examples.n if self.examples.is_kernel else self.examples.d)
+
+    @property
     def several(self) -> bool:
         """Whether there are more than two classes."""
         return isinstance(self.rows, ClassPairs)

@@ -56,7 +56,7 @@ class Solution:
         self.max_iter = max_iter
         self.alpha = np.zeros(qp.shape)
         self.f = np.zeros(qp.n_free)
-        self.w = np.zeros((qp.k, qp.examples.width))
+        self.w = np.zeros((qp.k, qp.width))
         self.P = np.inf
         self.D = -np.inf if qp.level else 0.0
         self.n_iter = 0
