@@ -215,10 +215,10 @@ def _named(estimators: Any) -> dict[str, Any]:
     return named
 
 
-def _problem_of(estimator: Any) -> dict[str, Any]:
+def _problem_of(estimator: object) -> dict[str, object]:
     """The parameters on which the best margin depends."""
     spec = ProblemSpec.of(estimator)
-    problem = {
+    problem: dict[str, object] = {
         "C": spec.C,
         "nu": spec.nu,
         "p": spec.p,
@@ -237,7 +237,7 @@ def _problem_of(estimator: Any) -> dict[str, Any]:
     return problem
 
 
-def _refuse_other_problems(named: dict[str, Any]) -> None:
+def _refuse_other_problems(named: dict[str, object]) -> None:
     """Refuse estimators whose best margins differ."""
     (first, of_first), *others = ((n, _problem_of(e)) for n, e in named.items())
     for name, problem in others:

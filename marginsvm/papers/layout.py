@@ -10,6 +10,7 @@ import numpy as np
 from marginsvm._typing import Array
 from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.problem.gram import Gram
+from marginsvm.problem.matrix import Csr
 from marginsvm.problem.rows import intervals_of
 
 DENSE, SPARSE, GRAM = 0, 1, 2
@@ -123,14 +124,17 @@ def _arrays(problem: KernelMatrixAdapter) -> dict[str, Any]:
             "block": 1,
             "stride": int(np.prod(problem.rows.score_shape[1:])),
         }
-    X = design.X.array
-    sparse = design.sparse
+    X = design.X
     assert design.centre is None
+    arrays = (np.ravel(X.array), none, none)
+    if isinstance(X, Csr):
+        arrays = (X.array.data, X.array.indices, X.array.indptr)
+    values, indices, indptr = arrays
     return {
-        "form": SPARSE if sparse else DENSE,
-        "values": X.data if sparse else np.asarray(X, order="C").reshape(-1),
-        "indices": X.indices if sparse else none,
-        "indptr": X.indptr if sparse else none,
+        "form": SPARSE if X.sparse else DENSE,
+        "values": values,
+        "indices": indices,
+        "indptr": indptr,
         "n_columns": X.shape[1],
         "read": 1.0 / problem.radius,
         "push": 1.0 / problem.radius,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from marginsvm._rounding import UNIT, inner
 from marginsvm._threads import cached_property, copied, single_threaded_blas
-from marginsvm._typing import Array
+from marginsvm._typing import Array, KernelFunction, Stored
 from marginsvm.problem.column_cache import CACHE_SIZE, ColumnCache, ColumnPlan
 from marginsvm.problem.design import (
     Design,
@@ -213,8 +213,8 @@ class KernelMatrixAdapter(ABC):
 
     def reread(self) -> None:
         """Raise an error if examples elsewhere are not those of the first pass any more."""
-        if not self.in_memory:
-            self.examples.X.each(len)
+        if self.design is not None and not self.in_memory:
+            self.design.X.each(len)
 
     @property
     def lengths(self) -> Array:
@@ -452,7 +452,7 @@ class LinearAdapter(KernelMatrixAdapter):
 
     def __init__(
         self,
-        X: Any,
+        X: Stored | Matrix,
         rows: Rows,
         C: float = np.inf,
         norm: LpNorm = LpNorm(),  # noqa: B008 - frozen
@@ -583,8 +583,8 @@ class GramAdapter(KernelMatrixAdapter):
 
     def __init__(
         self,
-        kernel: Any,
-        X: Any,
+        kernel: KernelFunction | None,
+        X: Stored | Matrix,
         rows: Rows,
         C: float = np.inf,
         norm: LpNorm = LpNorm(),  # noqa: B008 - frozen

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from marginsvm._compiling import compiled
+from marginsvm._typing import Array
 
 # Side of the tiles, two of which stay in cache, and of the parts of these that are compared:
 # columns of more rows would evict each other.
@@ -13,7 +12,7 @@ PART = 16
 
 
 @compiled(error_model="numpy", fastmath={"contract", "nsz", "reassoc"})
-def asymmetry(K: Any, most: Any) -> float:
+def asymmetry(K: Array, most: Array) -> float:
     """Largest ``|K - K'|``, or NaN if an entry is not finite.
 
     A tile and its mirror image are first read along rows, as memory serves them best. ``most`` are

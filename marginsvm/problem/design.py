@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 import numpy as np
-import scipy.sparse as sp
 
 from marginsvm._rounding import (
     CHAIN,
@@ -27,13 +26,14 @@ from marginsvm._rounding import (
     summed,
 )
 from marginsvm._threads import cached_property, copied
-from marginsvm._typing import Array, Values
+from marginsvm._typing import Along, Array, Index, Stored, Values
 from marginsvm.problem.examples import FloatExamples
 from marginsvm.problem.matrix import (
     BLOCK_BYTES,
     FLOAT32,
     FLOAT64,
     SPARSE_PRODUCT_COST,
+    Csr,
     Dense,
     Matrix,
     as_matrix,
@@ -100,6 +100,8 @@ class Design(FloatExamples):
     """
 
     is_kernel = False
+    X: Matrix
+    d: int
 
     def __init__(
         self,
@@ -127,7 +129,7 @@ class Design(FloatExamples):
     @classmethod
     def of(
         cls,
-        X: Any,
+        X: Stored | Matrix,
         mean: Array | None = None,
         constant: float = 0.0,
         radius: float = 1.0,
@@ -223,19 +225,17 @@ class Design(FloatExamples):
         )
         return w, np.array([exact_inner(c, centre, *added) for c, *added in moved])
 
-    def given(self, index: Array) -> tuple[Any, Array, bool]:
+    def given(self, index: Array) -> tuple[Stored, Array, bool]:
         """Some examples as they were given, the factors of their dual variables, and whether
         predictors have an intercept besides these features.
         """
-        if self.X.factor is None:
-            return (
-                on_host(self.X[index].array),
-                np.ones(len(index)),
-                self.constant != 0.0,
-            )
-        factor = self.X.factor[index]
-        given = on_host(self.X.given[index].array)
-        return given, np.where(factor > 0.0, factor, 1.0), self.X.constant != 0.0
+        X = self.X
+        factor = np.ones(len(index))
+        if X.given is None or X.factor is None:
+            return on_host(X[index].array), factor, self.constant != 0.0
+        factor = X.factor[index]
+        given = on_host(X.given[index].array)
+        return given, np.where(factor > 0.0, factor, 1.0), X.constant != 0.0
 
     def _unscaled(self, w: Array, mean: Array | None) -> tuple[Array, Values]:
         coef = w[..., : self.X.shape[1]] / self.radius
@@ -286,7 +286,7 @@ class Design(FloatExamples):
         """``scores`` of w and ``combine`` of V, by one pass."""
         coef, shift = self.for_products(w, True)
 
-        def both(X: Any, V: Array) -> tuple[Array, Array]:
+        def both(X: Matrix, V: Array) -> tuple[Array, Array]:
             S = np.subtract(X.times(coef, LONG), shift, dtype=FLOAT64)
             return S, X.adjoint(V, CHAIN)
 
@@ -317,10 +317,10 @@ class Design(FloatExamples):
         for part in parts:
             W = V[part]
             x = X[part].array.astype(Extended)
-            if self.sparse:
-                x.data -= early[x.indices]
-            else:
+            if isinstance(x, np.ndarray):
                 x -= early
+            else:
+                x.data -= early[x.indices]
             w += W.T @ x
             size += abs(W.T).astype(FLOAT64) @ abs(x).astype(FLOAT64)
         size = self._with_constant(size, abs(self.constant) * mass) / self.radius
@@ -367,7 +367,7 @@ class Design(FloatExamples):
         if self.constant:
             off = off + np.abs(w[..., -1] * (self.constant / self.radius))
 
-        def both(X: Any) -> tuple[Array, Array]:
+        def both(X: Matrix) -> tuple[Array, Array]:
             S = np.subtract(X.times(coef, LONG), shift, dtype=FLOAT64)
             return S, np.add(X.absolute().times(sizes.T, LONG), off, dtype=FLOAT64)
 
@@ -384,7 +384,7 @@ class Design(FloatExamples):
             near = near[few]
             V = V[few]
 
-        def both(X: Any, V: Array) -> tuple[Array, Array]:
+        def both(X: Matrix, V: Array) -> tuple[Array, Array]:
             return X.adjoint(V, CHAIN), X.absolute().adjoint(np.abs(V), CHAIN)
 
         w, size = map(summed, zip(*near.each(both, V), strict=True))
@@ -426,18 +426,14 @@ class Design(FloatExamples):
 
     # Some of the examples.
 
-    def rows(self, index: Array | slice) -> Any:
+    def rows(self, index: Index) -> Stored:
         """Some examples as a float64 array; sparse ones as CSR, without subtracting ``mean``."""
         return rows_of(self.near[index], self.late, self.constant, self.radius)
 
-    def each_rows(self, work: Callable[..., T], *local: Any) -> list[T]:
+    def each_rows(self, work: Callable[..., T], *local: Along | None) -> list[T]:
         """``work(rows, *parts)`` for the rows of blocks of examples, by one pass."""
         # a Design is not sent to other machines
-        of = (
-            self.late,
-            self.constant,
-            self.radius,
-        )
+        of = self.late, self.constant, self.radius
         return self.near.each(lambda X, *parts: work(rows_of(X, *of), *parts), *local)
 
     def written_out(self, index: Array) -> Array:
@@ -448,7 +444,7 @@ class Design(FloatExamples):
         """Inner products of the examples i with the examples j, of shape (len(i), len(j))."""
         X = self.near[i]
         size = len(i) * self.X.shape[1]
-        if isinstance(X, Dense) or (X.size > FILLED * size and size <= WHOLE):
+        if not isinstance(X, Csr) or (X.size > FILLED * size and size <= WHOLE):
             left = written(X, self.late, self.constant, self.radius)
             return left @ (left if i is j else self.written_out(j)).T
         Y = X if i is j else self.near[j]
@@ -505,10 +501,10 @@ class Table:
         To be subtracted in products.
     """
 
-    def __init__(self, rows: Any, mean: Array | None) -> None:
+    def __init__(self, rows: Stored, mean: Array | None) -> None:
         self.rows = rows
         self.mean = mean
-        self.columns = rows.T.tocsr() if sp.issparse(rows) else rows.T
+        self.columns = rows.T if isinstance(rows, np.ndarray) else rows.T.tocsr()
 
     def scores(self, w: Array) -> Array:
         """See ``Design.scores``."""
@@ -550,9 +546,9 @@ def written(some: Matrix, late: Array | None, constant: float, radius: float) ->
     return X
 
 
-def rows_of(some: Matrix, late: Array | None, constant: float, radius: float) -> Any:
+def rows_of(some: Matrix, late: Array | None, constant: float, radius: float) -> Stored:
     """Examples as a float64 array less the mean; sparse ones as CSR, without subtracting it."""
-    if not some.sparse:
+    if not isinstance(some, Csr):
         return written(some, late, constant, radius)
     if constant:
         some = some.extended(np.full((len(some), 1), constant))
@@ -561,7 +557,9 @@ def rows_of(some: Matrix, late: Array | None, constant: float, radius: float) ->
     return X
 
 
-def mean_of(X: Any, weights: Array | None = None, size: int | None = None) -> Array:
+def mean_of(
+    X: Stored | Matrix, weights: Array | None = None, size: int | None = None
+) -> Array:
     """Weighted mean of all examples or, with a size, of about that many, evenly spaced."""
     X = as_matrix(X)
     v = np.ones(len(X)) if weights is None else weights

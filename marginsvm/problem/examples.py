@@ -17,9 +17,10 @@ implemented by                    numbers  is_kernel    for
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
-from marginsvm._typing import Array, Values
+from marginsvm._typing import Array, KernelFunction, Stored, Values
+from marginsvm.problem.matrix import Matrix
 
 
 class Examples(ABC):
@@ -42,7 +43,7 @@ class Examples(ABC):
 
     is_kernel: ClassVar[bool]
     n: int
-    d: Any
+    d: int | None
     radius: Values
 
     @abstractmethod
@@ -109,10 +110,10 @@ class FloatExamples(Examples):
         None: of features, or of a given kernel matrix.
     """
 
-    X: Any
+    X: Matrix | Stored
     sparse: bool
     constant: float
-    kernel: Any = None
+    kernel: KernelFunction | None = None
 
     @abstractmethod
     def scores(self, w: Array, *, precise: bool = True) -> Array: ...
@@ -146,7 +147,7 @@ class FloatExamples(Examples):
         """A published predictor in units of the examples, and its intercepts about the centre."""
 
     @abstractmethod
-    def given(self, index: Array) -> tuple[Any, Array, bool]:
+    def given(self, index: Array) -> tuple[Stored, Array, bool]:
         """Some examples as they were given, the factors of their dual variables, and whether
         predictors have an intercept besides these features.
         """

@@ -6,9 +6,9 @@ Certificates and solvers access a kernel through :class:`Gram`, in place of a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from copy import copy
-from typing import Any, Self
+from typing import Self, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,10 +21,10 @@ from marginsvm._threads import (
     ordered_map,
     single_threaded_blas,
 )
-from marginsvm._typing import Array, Values
+from marginsvm._typing import Array, KernelFunction, Stored, Values
 from marginsvm.problem.column_cache import CACHE_SIZE, TAKEN, ColumnCache
 from marginsvm.problem.examples import FloatExamples
-from marginsvm.problem.kernel_functions import Products, in_floats, unit_of
+from marginsvm.problem.kernel_functions import Kernel, Products, in_floats, unit_of
 from marginsvm.problem.matrix import (
     FLOAT32,
     FLOAT64,
@@ -103,8 +103,8 @@ class Gram(FloatExamples):
 
     def __init__(
         self,
-        kernel: Any,
-        X: Any,
+        kernel: KernelFunction | None,
+        X: Stored | Matrix,
         constant: float = 0.0,
         radius: float = 1.0,
         *,
@@ -123,14 +123,16 @@ class Gram(FloatExamples):
         if scale is not None:
             self.constant = 0.0
             self._shift = constant**2
+        self.X = X
         given = isinstance(X, np.ndarray | Matrix) or sp.issparse(X) or is_foreign(X)
-        self.X: Any = as_matrix(in_floats(X)) if given and kernel is not None else X
+        if given and kernel is not None:
+            self.X = X if isinstance(X, Matrix) else as_matrix(in_floats(X))
         self.n = X.shape[0]
         self.error = 0.0
-        self.K = X if kernel is None and scale is None else None
+        self.K = self._matrix if kernel is None and scale is None else None
         self.products: Products | None = None
-        if getattr(kernel, "of_products", False):
-            self.products = Products(kernel, self.X)
+        if isinstance(kernel, Kernel) and kernel.of_products:
+            self.products = Products(kernel, as_matrix(self.X))
             self.error = self.products.error
             dtype = self.X.dtype if dtype is None else dtype
         if scale is not None:
@@ -139,15 +141,21 @@ class Gram(FloatExamples):
         self.diagonal = self._diagonal()
         self.dtype = self._stored = self.diagonal.dtype
 
+    @property
+    def _matrix(self) -> Array:
+        """The given matrix, where there is no kernel."""
+        return cast("Array", self.X)
+
     def _diagonal(self) -> Array:
         if self.K is not None:
             return np.diagonal(self.K)
         if self.products is not None:
+            kernel = self.products.kernel
             K = np.ones(self.n)
             if not self.products.gaussian:
-                K = self.kernel.of(self.products.examples.squared_norms(LpNorm(), None))
+                K = kernel.of(self.products.examples.squared_norms(LpNorm(), None))
             with np.errstate(over="ignore"):  # in float32
-                return self.kernel.checked(self._as_kept(K, np.arange(self.n), None))
+                return kernel.checked(self._as_kept(K, np.arange(self.n), None))
         return diagonal_of(self.values, self.n)
 
     def in_units(self, radius: float) -> Self:
@@ -161,9 +169,10 @@ class Gram(FloatExamples):
         other = copied(self)
         other.n = len(index)
         other.diagonal = self.diagonal[index]
-        other.X = (
-            self.X[index] if self.kernel is not None else self.X[index[:, None], index]
-        )
+        if self.kernel is None:
+            other.X = self._matrix[index[:, None], index]
+        else:
+            other.X = self.X[index]
         other.K = None if self.K is None else self.K[index[:, None], index]
         other._scale = None if self._scale is None else self._scale[index]
         if self.products is not None:
@@ -177,7 +186,7 @@ class Gram(FloatExamples):
 
         Centred: on coefficients that sum to 0 (predictors with an unpenalised intercept).
         """
-        if getattr(self.kernel, "is_definite", False):
+        if isinstance(self.kernel, Kernel) and self.kernel.is_definite:
             return True  # eigenvalues take half of the time of a small fit
         some = np.unique(np.linspace(0, self.n - 1, min(self.n, EXAMINED)).astype(int))
         # of a given matrix, a copy
@@ -199,22 +208,20 @@ class Gram(FloatExamples):
         if self.K is not None:
             return self.K[i] if j is None else self.K[i[:, None], j]
         self._count(len(i) * (self.n if j is None else len(j)))
+        kernel = self.kernel
         K: Array
-        if self.kernel is None:
-            K = self.X[i] if j is None else self.X[i[:, None], j]
+        if kernel is None:
+            K = self._matrix[i] if j is None else self._matrix[i[:, None], j]
         elif self.products is not None:
-            Z = self.products.examples
-            K = self.kernel.of(self.products.arguments(Z[i], Z if j is None else Z[j]))
+            K = self._by_products(self.products.examples, i, j)
         elif j is not None:
-            K = self.kernel(plain(self.X[i]), plain(self.X[j]))
+            K = kernel(plain(self.X[i]), plain(self.X[j]))
         else:
             X = plain(self.X[i])
             parts = range(0, self.n, EXAMPLES_AT_ONCE)
 
             def work(a: int) -> Array:
-                return self.kernel(
-                    plain(self.X[a : min(a + EXAMPLES_AT_ONCE, self.n)]), X
-                ).T
+                return kernel(plain(self.X[a : min(a + EXAMPLES_AT_ONCE, self.n)]), X).T
 
             K = np.concatenate(ordered_map(work, parts), axis=1)
         return self._as_kept(K, i, j)
@@ -232,13 +239,18 @@ class Gram(FloatExamples):
         if self.K is not None or self.products is None or self.products.by_differences:
             return self.values(i, j).astype(FLOAT32)
         self._count(len(i) * (self.n if j is None else len(j)))
-        Z = self._single
-        K = self.kernel.of(self.products.arguments(Z[i], Z if j is None else Z[j]))
+        K = self._by_products(self._single, i, j)
         return (
             K
             if self._scale is None
             else self._as_kept(K, i, j).astype(FLOAT32, copy=False)
         )
+
+    def _by_products(self, Z: Matrix, i: Array, j: Array | None) -> Array:
+        """Values of the kernel of some examples, whose vectors of ``products`` are in Z."""
+        assert self.products is not None
+        K = self.products.arguments(Z[i], Z if j is None else Z[j])
+        return self.products.kernel.of(K)
 
     @cached_property
     def _single(self) -> Matrix:
@@ -382,17 +394,13 @@ class Gram(FloatExamples):
         shift = -(self.constant**2) * coef.sum(axis=-1)
         return coef * self.radius**2, (intercept - origin) + shift
 
-    def given(self, index: Array) -> tuple[Any, Array, bool]:
+    def given(self, index: Array) -> tuple[Stored, Array, bool]:
         """Some examples as they were given, see :class:`~marginsvm.problem.design.Design`.
 
         Of a computed kernel, only the equality of examples is exact.
         """
-        X: Any = self.K if self.kernel is None else self.X
-        return (
-            on_host(getattr(X[index], "array", X[index])),
-            np.ones(len(index)),
-            self.constant != 0.0,
-        )
+        X = self.X if self.K is None or self.kernel is not None else self.K
+        return on_host(plain(X[index])), np.ones(len(index)), self.constant != 0.0
 
     # For bounds on the rounding of these products.
 
@@ -433,7 +441,7 @@ def diagonal_of(values: Callable[[Array, Array], Array], n: int) -> Array:
     return np.concatenate([np.diagonal(values(some, some)) for some in blocks])
 
 
-def keys_of(X: Any) -> list[Any]:
+def keys_of(X: Stored) -> list[Hashable]:
     """Keys that are equal for equal examples; unhashable objects by identity."""
     if X.ndim == 1:
         return [x if getattr(x, "__hash__", None) else id(x) for x in X]
@@ -444,9 +452,9 @@ def keys_of(X: Any) -> list[Any]:
     return [(X.indices[a:b].tobytes(), X.data[a:b].tobytes()) for a, b in ends]
 
 
-def distinct(X: Any) -> sp.csr_array:
+def distinct(X: Stored) -> sp.csr_array:
     """One indicator feature for each distinct example: the exact part of a computed kernel."""
-    number: dict[Any, int] = {}
+    number: dict[Hashable, int] = {}
     of = [number.setdefault(key, len(number)) for key in keys_of(X)]
     return sp.csr_array(
         (np.ones(len(of)), (np.arange(len(of)), of)), (len(of), len(number))

@@ -24,14 +24,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise
 from math import log
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from scipy.linalg.lapack import dposv
 
 from marginsvm._typing import Array
 
-T = TypeVar("T", bound=Any)
+T = TypeVar("T")
 
 CYCLE_ROUNDING = 2.0**-49  # of a cycle's mean, relative to the largest cost
 EPS = 2.0**-52

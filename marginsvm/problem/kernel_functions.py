@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,17 +13,21 @@ from sklearn import config_context
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from marginsvm._rounding import UNIT
-from marginsvm._typing import Array
+from marginsvm._typing import Array, Stored, Values
 from marginsvm.problem.design import mean_of
 from marginsvm.problem.matrix import (
     FLOAT32,
     FLOAT64,
+    Csr,
     Matrix,
     as_matrix,
     canonical,
     on_host,
 )
 from marginsvm.problem.norms import LpNorm
+from marginsvm.problem.programs import ProblemSpec
+
+T = TypeVar("T", float, Array)
 
 LARGEST_POWER = 9  # degree of polynomials that are computed by products
 # Error of an exponent from which on distances are computed by differences.
@@ -51,7 +56,7 @@ class Kernel:
            [1., 4.]])
     """
 
-    metric: Any = "linear"
+    metric: str | Callable[..., Stored] = "linear"
     gamma: float = 0.0
     degree: float = 0.0
     coef0: float = 0.0
@@ -86,7 +91,7 @@ class Kernel:
             G *= base
         return G
 
-    def __call__(self, X: Any, Y: Any) -> Array:
+    def __call__(self, X: Stored, Y: Stored) -> Array:
         """Values of all pairs, in NumPy; a callable is given both sets at once, as in SVC."""
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             if self.of_products:
@@ -98,8 +103,10 @@ class Kernel:
                 K = products.arguments(products.embedded(X), products.examples)
                 return self.checked(self.of(K))
             if callable(self.metric):
-                K = self.metric(X, Y, **self.params)
-                K = K.toarray() if sp.issparse(K) else np.asarray(K)
+                found = self.metric(X, Y, **self.params)
+                if not isinstance(found, np.ndarray) and sp.issparse(found):
+                    found = found.toarray()
+                K = np.asarray(found)
                 if K.shape != (X.shape[0], Y.shape[0]):
                     raise ValueError(
                         "kernel(X, Y) must give a matrix with a row for each example of X and a "
@@ -120,7 +127,7 @@ class Kernel:
             with config_context(assume_finite=True):
                 return self.checked(pairwise_kernels(X, Y, metric=self.metric, **named))
 
-    def checked(self, K: Any) -> Any:
+    def checked(self, K: T) -> T:
         """K, if its entries are finite; else raise."""
         if not np.isfinite(K).all():
             raise ValueError(
@@ -136,7 +143,7 @@ def variance_of(X: Matrix, weights: Array | None) -> float:
     share = np.ones(n) if weights is None else weights
     share = share / (share.sum() * d)
     centre = np.float64(0.0)
-    zeros = d - np.diff(X.array.indptr) if X.sparse else np.zeros(n)
+    zeros = d - np.diff(X.array.indptr) if isinstance(X, Csr) else np.zeros(n)
     for _ in range(2):  # the second pass corrects rounding
         sums = X.about(np.full(d, centre)).times(np.ones(d))
         centre += share @ (sums - zeros * centre)
@@ -144,16 +151,16 @@ def variance_of(X: Matrix, weights: Array | None) -> float:
     return float(share @ (squares + zeros * centre**2))
 
 
-def kernel_with(spec: Any, gamma: float) -> Kernel:
+def kernel_with(spec: ProblemSpec, gamma: float) -> Kernel:
     """The kernel of an estimator, with ``gamma`` for its data."""
-    params = dict(spec.kernel_params or {})
+    params: dict[str, Values] = dict(spec.kernel_params or {})
     named = {"gamma": gamma, "degree": spec.degree, "coef0": spec.coef0}
     if not callable(spec.kernel):
         named |= {name: params.pop(name) for name in tuple(named) if name in params}
     return Kernel(spec.kernel, **named, params=params)
 
 
-def kernel_on(spec: Any, X: Any, weights: Array | None) -> Kernel:
+def kernel_on(spec: ProblemSpec, X: Stored | Matrix, weights: Array | None) -> Kernel:
     """The kernel of an estimator on weighted examples; weight m counts like m copies."""
     if callable(spec.kernel) or spec.kernel == "precomputed":
         return kernel_with(spec, 0.0)
@@ -167,13 +174,13 @@ def kernel_on(spec: Any, X: Any, weights: Array | None) -> Kernel:
     return kernel_with(spec, 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0)
 
 
-def in_floats(X: Any) -> Any:
+def in_floats(X: Stored) -> Stored:
     """Examples whose numbers are floats, as sums of integers would be rounded to integers."""
     whole = isinstance(X, np.ndarray) or sp.issparse(X)
     return X.astype(FLOAT64) if whole and X.dtype.kind not in "f" else X
 
 
-def unit_of(dtype: Any) -> float:
+def unit_of(dtype: np.dtype) -> float:
     """Rounding of one operation in the precision of a type."""
     return 0.5 * float(np.finfo(dtype).eps)
 
@@ -221,7 +228,9 @@ class Products:
                     Z.squared_norms(LpNorm(), None).max(initial=0.0) for Z in every
                 ]
                 kernel.checked(kernel.of(np.array(squared)))
-        terms = int(np.diff(X.array.indptr).max(initial=0)) if X.sparse else X.shape[1]
+        terms = X.shape[1]
+        if isinstance(X, Csr):
+            terms = int(np.diff(X.array.indptr).max(initial=0))
         unit = unit_of(self.examples.dtype)
         self.error = unit * max(kernel.power, 1) * (terms + 18.0)
         if self.gaussian:  # of an exponent

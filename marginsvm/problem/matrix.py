@@ -16,7 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from copy import copy
 from itertools import chain
-from typing import Any, Self, TypeAlias, TypeVar
+from typing import NoReturn, TypeAlias, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -29,7 +29,7 @@ from marginsvm._threads import (
     ordered_map,
     single_threaded_blas,
 )
-from marginsvm._typing import Array
+from marginsvm._typing import Along, Array, Index, Stored
 from marginsvm.problem.norms import LpNorm
 
 T = TypeVar("T")
@@ -57,28 +57,27 @@ LEAST_NORM = 1e-290
 HELD_BYTES = 2**28  # memory of the examples of a file that were taken lately
 
 
-def is_foreign(value: Any) -> bool:
+def is_foreign(value: object) -> bool:
     """Whether a value is an array of another library than NumPy."""
     if isinstance(value, np.ndarray | np.generic):
         return False
     return bool(array_api_compat.is_array_api_obj(value))
 
 
-def on_host(value: Any) -> Any:
+def on_host(value: T) -> T:
     """Copy an array of another library to NumPy; anything else is returned as it is.
 
     Numbers of a type that NumPy does not have, such as bfloat16, become float32, which holds them.
     """
     if not is_foreign(value):
         return value
-    value = value.detach() if hasattr(value, "detach") else value
-    xp = array_api_compat.array_namespace(value)
-    if xp.isdtype(value.dtype, "real floating") and value.dtype not in (
-        xp.float32,
-        xp.float64,
-    ):
-        value = xp.astype(value, xp.float32)
-    return _convert_to_numpy(value, xp)
+    array = cast("Array", value)
+    array = array.detach() if hasattr(array, "detach") else array
+    xp = array_api_compat.array_namespace(array)
+    of_numpy = array.dtype in (xp.float32, xp.float64)
+    if xp.isdtype(array.dtype, "real floating") and not of_numpy:
+        array = xp.astype(array, xp.float32)
+    return _convert_to_numpy(array, xp)
 
 
 class Matrix(ABC):
@@ -103,13 +102,14 @@ class Matrix(ABC):
 
     in_memory = True
     sparse = foreign = False
-    given: Any = None
+    given: Matrix | None = None
     factor: Array | None = None
     constant = 0.0
+    array: Stored
     shape: tuple[int, int]
     dtype: np.dtype
 
-    def __init__(self, array: Any) -> None:
+    def __init__(self, array: Stored) -> None:
         self.array = array
         self.shape = array.shape
         self.dtype = array.dtype
@@ -117,12 +117,12 @@ class Matrix(ABC):
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, index: Any) -> Self:
+    def __getitem__(self, index: Index) -> Matrix:
         """Some examples, by a slice (a view where that is possible) or by their indices."""
         return type(self)(self.array[index])
 
     def each(
-        self, work: Callable[..., T], *local: Any, join: Join[T] = list
+        self, work: Callable[..., T], *local: Along | None, join: Join[T] = list
     ) -> list[T]:
         """``work(block, *parts)`` for blocks of the examples and of arrays along them, in order.
 
@@ -162,7 +162,7 @@ class Matrix(ABC):
         """The examples as a new dense float64 array of NumPy."""
 
     @abstractmethod
-    def about(self, mean: Array) -> Self:
+    def about(self, mean: Array) -> Matrix:
         """A float64 copy less a mean; for sparse examples, only stored entries are changed."""
 
     @abstractmethod
@@ -183,7 +183,7 @@ class Matrix(ABC):
         """``W X'``, whose rows are contiguous where that costs nothing."""
         return self.times(W.T).T
 
-    def absolute(self) -> Self:
+    def absolute(self) -> Matrix:
         """Absolute values of the entries."""
         return type(self)(abs(self.array))
 
@@ -205,7 +205,7 @@ class Matrix(ABC):
             chosen = np.flatnonzero(sign * weight > 0)
             for i in range(0, len(chosen), size):
                 every = len(chosen) == len(weight)  # a view, no copy
-                some: Any = slice(i, i + size) if every else chosen[i : i + size]
+                some: Index = slice(i, i + size) if every else chosen[i : i + size]
                 root = np.sqrt(sign * weight[some])
                 x = self[some].written_out()
                 x = x if mean is None else np.subtract(x, mean, out=x)
@@ -233,7 +233,7 @@ class Matrix(ABC):
             found[odd] = np.sqrt(some.squared_norms(LpNorm(), None)) / factor
         return found
 
-    def divided(self, constant: float) -> Self:
+    def divided(self, constant: float) -> Matrix:
         """``(x, constant) / norm((x, constant))``, a copy; without a constant where it is 0."""
         scale = inverse(np.hypot(self.norms(), constant))
         other = self.multiplied(scale.astype(np.result_type(self.dtype, 1.0)))
@@ -244,29 +244,28 @@ class Matrix(ABC):
         return other
 
     @abstractmethod
-    def multiplied(self, scale: Array) -> Self:
+    def multiplied(self, scale: Array) -> Matrix:
         """Each example times a number."""
 
     @abstractmethod
-    def extended(self, columns: Array) -> Self:
+    def extended(self, columns: Array) -> Matrix:
         """The examples with further features, in the precision of the others."""
 
 
 class Dense(Matrix):
     """Examples in an array of NumPy or, on any device, of a library that follows the array API."""
 
+    array: Array
     block_rows = 0  # of ``each``; 0: as many as stay in cache
 
-    def __init__(self, array: Any) -> None:
-        self.array = array
-        self.shape = array.shape
-        self.dtype = array.dtype
-        if not isinstance(array, np.ndarray):
+    def __init__(self, array: Array) -> None:
+        super().__init__(array)
+        if is_foreign(array):
             self.foreign = True
             self.xp = array_api_compat.array_namespace(array)
             self.dtype = FLOAT64 if array.dtype == self.xp.float64 else FLOAT32
 
-    def __getitem__(self, index: Any) -> Dense:
+    def __getitem__(self, index: Index) -> Dense:
         if isinstance(index, slice):
             return Dense(self.array[slice(*index.indices(len(self))), :])
         if not self.foreign:
@@ -303,7 +302,7 @@ class Dense(Matrix):
     def stored(self) -> Array:
         return np.ones(self.shape[1], bool)
 
-    def _alike(self, other: Array) -> tuple[Any, Any]:
+    def _alike(self, other: Array) -> tuple[Array, Array]:
         """The examples and another array in the same library; NumPy brings both to one type."""
         if not self.foreign:
             return self.array, other
@@ -373,6 +372,7 @@ class Csr(Matrix):
     """Examples in a CSR matrix or array; only where all store a feature can its mean be taken."""
 
     sparse = True
+    array: sp.csr_array
 
     def __setstate__(self, state: dict[str, object]) -> None:
         vars(self).update(state)
@@ -392,7 +392,7 @@ class Csr(Matrix):
         X.data = values
         return Csr(X)
 
-    def __getitem__(self, index: Any) -> Csr:
+    def __getitem__(self, index: Index) -> Csr:
         if isinstance(index, slice) and index == slice(0, len(self)):
             return self
         return Csr(self.array[index])
@@ -432,7 +432,7 @@ class Csr(Matrix):
         )
 
     def ends(self) -> tuple[Array, Array]:
-        X = canonical(self.array)
+        X: sp.csr_array = canonical(self.array)
         full = np.bincount(X.indices, minlength=X.shape[1]) == len(self)
         low, high = (
             np.where(full, end, 0.0).astype(X.dtype) for end in (np.inf, -np.inf)
@@ -470,6 +470,11 @@ class Csr(Matrix):
         )
 
 
+# A place in all examples, and the examples there.
+Block: TypeAlias = tuple[slice, Matrix]
+Change: TypeAlias = Callable[[slice, Matrix], Matrix]
+
+
 class Blocks(Matrix):
     """Blocks of examples, read anew for each pass. Indexing takes a pass, unless cached.
 
@@ -500,24 +505,24 @@ class Blocks(Matrix):
 
     def __init__(
         self,
-        read: Callable[[], Iterable[Any]],
+        read: Callable[[], Iterable[Stored]],
         shape: tuple[int, int],
-        dtype: Any,
+        dtype: np.dtype,
         sparse: bool,
-        changed: Callable[[slice, Any], Any] = lambda place, X: X,
+        changed: Change = lambda place, X: X,
     ) -> None:
         self._read = read
         self._changed = changed
         self.shape = shape
-        self.dtype = np.dtype(dtype)
+        self.dtype = dtype
         self.sparse = sparse
-        self._held: tuple[Array, Any] = (np.empty(0, int), None)
+        self._held: tuple[Array, Matrix | None] = (np.empty(0, int), None)
 
-    def blocks(self) -> Iterator[tuple[slice, Any]]:
+    def blocks(self) -> Iterator[Block]:
         """Places and examples of all blocks, by a pass."""
         return ((place, self._changed(place, X)) for place, X in self._unchanged())
 
-    def _unchanged(self) -> Iterator[tuple[slice, Any]]:
+    def _unchanged(self) -> Iterator[Block]:
         start = 0
         for array in self._read():
             X = as_matrix(array)
@@ -527,16 +532,16 @@ class Blocks(Matrix):
             start = place.stop
 
     def each(
-        self, work: Callable[..., T], *local: Any, join: Join[T] = list
+        self, work: Callable[..., T], *local: Along | None, join: Join[T] = list
     ) -> list[T]:
-        def part(block: tuple[slice, Any]) -> list[T]:
+        def part(block: Block) -> list[T]:
             place, X = block
             parts = (a if a is None else a[place] for a in local)
             return join(self._changed(place, X).each(work, *parts, join=join))
 
         return list(chain.from_iterable(in_turn(part, self._unchanged())))
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Index) -> Matrix:
         wanted, place = np.unique(np.asarray(index), return_inverse=True)
         held, some = self._held
         missing = np.setdiff1d(wanted, held, assume_unique=True)
@@ -553,9 +558,9 @@ class Blocks(Matrix):
             self._held = held, some
         return some[np.searchsorted(held, wanted)[place]]
 
-    def _fetched(self, index: Array) -> Any:
+    def _fetched(self, index: Array) -> Matrix:
         """Some examples, by their sorted indices, by a pass."""
-        parts: list[Any] = []
+        parts: list[Matrix] = []
         for place, X in self.blocks() if len(index) else ():
             here = index[slice(*np.searchsorted(index, [place.start, place.stop]))]
             if len(here):
@@ -565,22 +570,22 @@ class Blocks(Matrix):
         none = np.zeros((0, self.shape[1]), self.dtype)
         return Csr(sp.csr_array(none)) if self.sparse else Dense(none)
 
-    def _with(self, change: Callable[[slice, Any], Any], width: int) -> Any:
+    def _with(self, change: Change, width: int) -> Blocks:
         before = self._changed
         shape = (len(self), width)
         changed = lambda place, X: change(place, before(place, X))  # noqa: E731
         return Blocks(self._read, shape, self.dtype, self.sparse, changed)
 
-    def about(self, mean: Array) -> Any:
+    def about(self, mean: Array) -> Blocks:
         return self._with(lambda place, X: X.about(mean), self.shape[1])
 
-    def absolute(self) -> Any:
+    def absolute(self) -> Blocks:
         return self._with(lambda place, X: X.absolute(), self.shape[1])
 
-    def divided(self, constant: float) -> Any:
+    def divided(self, constant: float) -> Blocks:
         scale = inverse(np.hypot(self.norms(), constant))
 
-        def change(place: slice, X: Any) -> Any:
+        def change(place: slice, X: Matrix) -> Matrix:
             X = X.multiplied(scale[place].astype(np.result_type(X.dtype, 1.0)))
             return X.extended(constant * scale[place, None]) if constant else X
 
@@ -593,16 +598,14 @@ class Blocks(Matrix):
     def norms(self) -> Array:
         return np.concatenate(self.each(lambda X: X.norms()))
 
-    def _of_blocks(self, *arguments: Any) -> Any:
+    def _of_blocks(self, *arguments: object, **named: object) -> NoReturn:
         raise TypeError("Blocks have no products of their own: call each(work)")
 
-    written_out: Any = _of_blocks
-    times = adjoint = squared_norms = ends = stored = multiplied = extended = (
-        written_out
-    )
+    times = adjoint = squared_norms = ends = stored = _of_blocks
+    written_out = multiplied = extended = _of_blocks
 
 
-def stacked(parts: Sequence[Any]) -> Any:
+def stacked(parts: Sequence[Matrix]) -> Matrix:
     """Examples of several matrices in memory, one after the other."""
     arrays = [X.array for X in parts]
     if isinstance(parts[0], Csr):
@@ -610,9 +613,7 @@ def stacked(parts: Sequence[Any]) -> Any:
     return Dense(np.concatenate(arrays))
 
 
-def in_turn(
-    work: Callable[[tuple[slice, Any]], R], blocks: Iterator[tuple[slice, Any]]
-) -> list[R]:
+def in_turn(work: Callable[[Block], R], blocks: Iterator[Block]) -> list[R]:
     """Results of ``work`` in the order of the blocks, which are places and matrices.
 
     This thread reads them all, as a connection may belong to the thread that opened it. Another one
@@ -620,7 +621,7 @@ def in_turn(
     while it does so, this thread works on what it has read.
     """
     helped = n_threads() > 1
-    found: list[Any] = []
+    found: list[R | Future[R]] = []
     other: Future[R] | None = None
     with single_threaded_blas(), ThreadPoolExecutor(1) as helper:
         for place, X in blocks:
@@ -635,12 +636,12 @@ def in_turn(
     return [one.result() if isinstance(one, Future) else one for one in found]
 
 
-def canonical(X: Any) -> Any:
+def canonical(X: Stored) -> Stored:
     """A sparse matrix in canonical form; other examples as they are.
 
     Duplicate entries are summed, and indices have 32 bits where these suffice.
     """
-    if not sp.issparse(X):
+    if isinstance(X, np.ndarray) or not sp.issparse(X):
         return X
     if not X.has_canonical_format:
         X = X.copy()
@@ -651,15 +652,15 @@ def canonical(X: Any) -> Any:
     return X
 
 
-def check_format(X: Any) -> None:
+def check_format(X: object) -> None:
     """Refuse sparse arrays whose indices lie outside: products would write anywhere."""
-    check = getattr(X, "check_format", None)
-    if check is None:
+    if not hasattr(X, "check_format"):
         return
     try:
-        check(full_check=True)
+        X.check_format(full_check=True)
     except ValueError as error:
-        raise ValueError(f"X is no valid {X.format.upper()} matrix: {error}") from error
+        form = getattr(X, "format", "sparse").upper()
+        raise ValueError(f"X is no valid {form} matrix: {error}") from error
 
 
 def support_of(V: Array) -> Array:
@@ -667,12 +668,12 @@ def support_of(V: Array) -> Array:
     return np.flatnonzero(V if V.ndim == 1 else V.any(axis=1))
 
 
-def plain(X: Any) -> Any:
+def plain(X: Stored | Matrix) -> Stored:
     """Examples as a kernel function takes them."""
-    return getattr(X, "array", X)
+    return X.array if isinstance(X, Matrix) else X
 
 
-def as_matrix(X: Any) -> Matrix:
+def as_matrix(X: Stored | Matrix) -> Matrix:
     """Examples as a Matrix, from an array, a CSR matrix or a Matrix."""
     if isinstance(X, Matrix):
         return X
@@ -692,12 +693,12 @@ def inverse(norms: Array) -> Array:
     return np.where(norms > 0, 1.0 / np.where(norms > 0, norms, 1.0), 0.0)
 
 
-def examples_on_host(X: Any) -> Any:
+def examples_on_host(X: Stored) -> Stored:
     """Examples of another library in float64, as fits compute kernels on devices."""
     return on_host(X).astype(FLOAT64) if is_foreign(X) else X
 
 
-def with_attributes_on_host(estimator: Any) -> Any:
+def with_attributes_on_host(estimator: T) -> T:
     """A fitted estimator with all arrays among its attributes on the host."""
     found = {name: on_host(value) for name, value in vars(estimator).items()}
     if all(value is vars(estimator)[name] for name, value in found.items()):

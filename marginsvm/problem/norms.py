@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -97,7 +96,7 @@ class LpNorm:
         top = np.float64(X.max()) or np.float64(1.0)
         return top**2 * ((X / top) ** self.q).sum(axis=1) ** (2.0 / self.q)
 
-    def squared_lengths_of_csr(self, X: Any) -> Array:
+    def squared_lengths_of_csr(self, X: sp.csr_array) -> Array:
         """``|x|_q^2`` of every row of a CSR matrix without duplicate entries."""
         if self.p == 2.0:
             return _sums_of_squares(X)
@@ -106,7 +105,7 @@ class LpNorm:
         powers = (X / top).power(self.q).sum(axis=1)
         return top**2 * np.asarray(powers).ravel() ** (2.0 / self.q)
 
-    def squared_distances(self, X: Any, mean: Array) -> Array:
+    def squared_distances(self, X: sp.csr_array, mean: Array) -> Array:
         """Upper bounds on ``|x - mean|_q^2`` for every row of a CSR matrix.
 
         In columns without an entry, the difference is the mean's entry. So the sum is that of the
@@ -160,7 +159,7 @@ class SignedNorm(LpNorm):
         return np.where(self.feature_signs * u < 0.0, 0.0, u + 0.0)
 
 
-def _sums_of_squares(X: Any) -> Array:
+def _sums_of_squares(X: sp.csr_array) -> Array:
     """Squared lengths of the rows of a CSR matrix, without the checks of ``X.multiply(X)``."""
     nonempty = np.flatnonzero(np.diff(X.indptr))
     squared = np.zeros(X.shape[0])

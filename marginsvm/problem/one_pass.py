@@ -6,8 +6,6 @@ factor.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from marginsvm._typing import Array, Values
@@ -51,15 +49,15 @@ def respond_in_one_pass(
         join=lambda found: [joined(found)],
     )
     E, largest, mass, products = joined(found)
-    moved, rest = response.finished(rows, largest, mass, mu)
+    moved, weights_of = response.finished(rows, largest, mass, mu)
     E -= rows.expand(moved)
     q = rows.weighted(np.exp(E, out=E))
-    return Weights(q, *rest), rows.sum_of_groups(products, np.exp(largest - moved))
+    return weights_of(q), rows.sum_of_groups(products, np.exp(largest - moved))
 
 
 def of_block(
     response: Softmax,
-    X: Any,
+    X: Matrix,
     rows: Rows,
     slack: Array | None,
     coef: Array,
@@ -93,7 +91,7 @@ def joined(found: list[Sums]) -> Sums:
     return np.concatenate(E), top, (scale * mass).sum(axis=0), products
 
 
-def is_compiled(X: Any, rows: Rows) -> bool:
+def is_compiled(X: Matrix, rows: Rows) -> bool:
     """Whether there is a compiled pass for such examples; few are not worth an import of numba."""
     if X.size < WORTH_COMPILING or len(rows.shape) > 1 or not isinstance(X, Dense):
         return False

@@ -11,12 +11,11 @@ M. Milakov, N. Gimelshein. Online normalizer calculation for softmax. arXiv:1805
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from marginsvm._compiling import compiled
 from marginsvm._typing import Array, Values
+from marginsvm.problem.rows import BinaryRows, Rows
 
 PAIRS = 32  # whose sums are in the precision of the examples
 # Logarithms of weights below the largest, by this at least, count as this: 1e9 such weights are
@@ -81,13 +80,14 @@ def one_pass(X, w, shift, scale, y, log_weights, E, largest, heaviest, mass, pro
 
 def of_two_classes(
     X: Array,
-    rows: Any,
+    rows: Rows,
     slack: Array | None,
     coef: Array,
     shift: Values,
     mu: float,
 ) -> tuple[Array, ...]:
     """See ``one_pass.of_block``."""
+    assert isinstance(rows, BinaryRows)
     E = np.zeros(len(X)) if slack is None else slack / -mu
     logs = np.zeros(len(X)) if rows.weights is None else np.log(rows.weights)
     largest, heaviest = np.full((2, 2), -np.inf)

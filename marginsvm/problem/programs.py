@@ -6,13 +6,13 @@ These are of classification, of regression and of examples without labels; their
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from math import isfinite
-from typing import Any
 
 import numpy as np
 
-from marginsvm._typing import Array, Values
+from marginsvm._typing import Array, Stored, Values
 from marginsvm.problem.examples import FloatExamples
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.row_maps import (
@@ -70,28 +70,26 @@ class ProblemSpec:
     loss: str = "squared_hinge"
     nu: float | None = None
     p: float | str = 2.0
-    kernel: Any = "linear"
+    kernel: str | Callable[..., Stored] = "linear"
     gamma: float | str = "scale"
     degree: float = 3
     coef0: float = 0.0
     kernel_params: dict[str, object] | None = None
-    class_weight: Any = None
+    class_weight: str | Mapping[object, float] | None = None
     epsilon: float = 0.0
     normalize: bool = False
     fit_intercept: bool = True
     intercept_scaling: float | None = None
-    monotonic_cst: Any = None
+    monotonic_cst: object = None
     tol: float = 0.0
     max_iter: int = 0
     cache_size: float = np.inf
 
     @classmethod
-    def of(cls, estimator: Any) -> ProblemSpec:
+    def of(cls, estimator: object) -> ProblemSpec:
         """The parameters of an estimator; others have their defaults."""
-        read: dict[str, Any] = {
-            f.name: getattr(estimator, f.name, f.default) for f in fields(cls)
-        }
-        return cls(**read)
+        defaults = {f.name: getattr(cls, f.name) for f in fields(cls)}
+        return cls(*(getattr(estimator, *of_field) for of_field in defaults.items()))
 
     @property
     def is_soft(self) -> bool:

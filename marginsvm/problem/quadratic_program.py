@@ -124,7 +124,7 @@ class QuadraticProgram:
     @property
     def width(self) -> int:
         """Number of entries of a predictor, for one score."""
-        return int(self.examples.n if self.examples.is_kernel else self.examples.d)
+        return self.examples.n if self.examples.d is None else self.examples.d
 
     @property
     def several(self) -> bool:

@@ -6,9 +6,11 @@ equality constraint (is balanced).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import exp, log, nan
-from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
+from typing import NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 from scipy.special import expit
@@ -203,9 +205,9 @@ class Softmax(Searched):
         E = margins / -mu
         largest = rows.group_min(margins) / -mu
         mass, q = self.exponentials(rows, E, largest)
-        shift, rest = self.finished(rows, largest, mass, mu)
+        shift, weights_of = self.finished(rows, largest, mass, mu)
         q *= rows.expand(np.exp(largest - shift))
-        return Weights(q, *rest)
+        return weights_of(q)
 
     __call__ = respond
 
@@ -255,9 +257,9 @@ class Softmax(Searched):
 
     def finished(
         self, rows: Rows, largest: Array, mass: Array, mu: float
-    ) -> tuple[Array, tuple[Any, ...]]:
+    ) -> tuple[Array, Callable[[Array], Weights]]:
         """The groups' shifts, such that q is the exponentials of the exponents less these, and the
-        fields of :class:`Weights` but q.
+        response as a function of q.
         """
         with np.errstate(divide="ignore"):
             table = largest + np.log(mass)
@@ -268,8 +270,16 @@ class Softmax(Searched):
         smallest = rows.min_margin(-mu * largest)
         offsets = mu * beta
         start = self.next_start(offsets) if len(beta) > 2 else None  # else no search
-        rest = (1.0, smallest, offsets, log_risk, gradient_mass, 1.0, start)
-        return differences(beta) + log_total, rest
+        weights_of = partial(
+            Weights,
+            mass=1.0,
+            min_margin=smallest,
+            offsets=offsets,
+            log_risk=log_risk,
+            gradient_mass=gradient_mass,
+            start=start,
+        )
+        return differences(beta) + log_total, weights_of
 
 
 def finite(largest: Array) -> Array:

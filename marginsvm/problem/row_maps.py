@@ -20,13 +20,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from math import prod
-from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from marginsvm._threads import cached_property
-from marginsvm._typing import Array, Values
+from marginsvm._typing import Array, Index, Values
 from marginsvm.problem.design import Design
 from marginsvm.problem.examples import FloatExamples
 from marginsvm.problem.intercepts import laplacian
@@ -183,7 +182,7 @@ class SignedExamples(RowMap):
         Index of the score of each row.
     """
 
-    cell: Any = (slice(None), 0)
+    cell: tuple[Index, Index | int] = (slice(None), 0)
 
     def __init__(self, sign: Array) -> None:
         self.sign = sign
@@ -260,6 +259,8 @@ class IntervalEnds(SignedExamples):
     n, k : int
         Examples and outputs.
     """
+
+    cell: tuple[Array, Values]
 
     def __init__(
         self, sign: Array, example: Array, output: Array, n: int, k: int

@@ -14,14 +14,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from marginsvm._rounding import FEW, at_least
 from marginsvm._threads import cached_property, copied
-from marginsvm._typing import Array
+from marginsvm._typing import Array, Index
 from marginsvm.problem.intercepts import cycle_offsets, least_mean
+from marginsvm.problem.matrix import Matrix
 from marginsvm.problem.row_maps import ClassPairs, IntervalEnds, RowMap, SignedExamples
 
 # Relative excess of nu over its largest feasible value that counts as rounding.
@@ -63,7 +64,7 @@ class Rows(ABC):
         self.balanced = balanced
         self.weights = weights
 
-    def __getitem__(self, index: Any) -> Self:
+    def __getitem__(self, index: Index) -> Self:
         other = copied(self)
         other.codes = self.codes[index]
         other.weights = None if self.weights is None else self.weights[index]
@@ -193,7 +194,7 @@ class Rows(ABC):
         """Sum over each group."""
         return self._reduced(np.add, values, 0.0)
 
-    def group_products(self, q: Array, X: Any) -> Array:
+    def group_products(self, q: Array, X: Matrix) -> Array:
         """``q' X`` over the examples of each group, of shape (k, k, d); without groups, ``V' X``
         for the coefficients V, of shape (1, 1, ..., d). See ``sum_of_groups``.
         """
@@ -361,7 +362,7 @@ class OutputRows(BinaryRows):
             codes, outputs[0] if outputs else 2, balanced=balanced, weights=weights
         )
 
-    def __getitem__(self, index: Any) -> Self:
+    def __getitem__(self, index: Index) -> Self:
         other = copied(self)
         other.intervals = self.intervals.restrict(index)
         other.weights = None if self.weights is None else self.weights[index]
@@ -473,7 +474,7 @@ class Intervals:
             exact &= bool(np.all(back | ~finite))
         return Intervals(*ends, self.rounded or not exact)
 
-    def restrict(self, examples: Array) -> Intervals:
+    def restrict(self, examples: Index) -> Intervals:
         """The intervals of some examples."""
         return Intervals(self.low[examples], self.high[examples], self.rounded)
 

@@ -7,17 +7,18 @@ uses the block.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import NamedTuple, NoReturn, TypeVar
 from zlib import crc32
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils.validation import check_array
 
 from marginsvm._rounding import check_exact
-from marginsvm._typing import Array
+from marginsvm._typing import Array, Stored
 from marginsvm.problem.matrix import FLOAT32, FLOAT64, Blocks, check_format
 
 T = TypeVar("T")
@@ -31,11 +32,11 @@ class Digest(NamedTuple):
     sum: int
 
     @classmethod
-    def of(cls, X: Any) -> Digest:
+    def of(cls, X: Stored) -> Digest:
         """The digest of an array or a CSR matrix."""
         return cls(X.shape, X.dtype, checksum(X))
 
-    def fault(self, X: Any) -> str:
+    def fault(self, X: Stored) -> str:
         """The difference of examples read again, in words; empty if there is none."""
         if len_of(X) == self.shape[0] == 0:
             return ""
@@ -46,20 +47,21 @@ class Digest(NamedTuple):
         return "" if checksum(X) == self.sum else "it holds other numbers"
 
 
-def checksum(X: Any) -> int:
+def checksum(X: Stored) -> int:
     """Checksum of the bytes of an array, or of the three arrays of a CSR matrix."""
     # importing numba takes a third of a second
     from marginsvm.problem.checksums import of_words
 
     found = 0
-    for array in [X.indptr, X.indices, X.data] if sp.issparse(X) else [X]:
+    arrays = [X] if isinstance(X, np.ndarray) else [X.indptr, X.indices, X.data]
+    for array in arrays:
         data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         end = len(data) - len(data) % 8
         found = crc32(data[end:].data, of_words(data[:end].view(np.uint64), found))
     return found
 
 
-def len_of(X: Any) -> int:
+def len_of(X: Stored) -> int:
     """Number of examples."""
     return int(X.shape[0])
 
@@ -88,11 +90,11 @@ class Source:
         there, where the block was yielded: it may add the name of the file.
     """
 
-    def __init__(self, given: Any) -> None:
+    def __init__(self, given: Iterable[object]) -> None:
         self.given = given
         self.passes = 0
 
-    def first(self, look: Callable[[int, Any], T]) -> Iterator[T]:
+    def first(self, look: Callable[[int, object], T]) -> Iterator[T]:
         """``look(number, block)`` of each block in a pass."""
         blocks = self._begin()
         for number, block in enumerate(blocks):
@@ -120,7 +122,7 @@ class Source:
         read = partial(self._read, layout, kept)
         return Blocks(read, shape, layout.dtype, layout.sparse)
 
-    def _begin(self) -> Iterator[Any]:
+    def _begin(self) -> Iterator[object]:
         self.passes += 1
         try:
             blocks = iter(self.given)
@@ -136,7 +138,7 @@ class Source:
             )
         return blocks
 
-    def _read(self, layout: Layout, kept: Array) -> Iterator[Any]:
+    def _read(self, layout: Layout, kept: Array) -> Iterator[Stored]:
         """The examples of each block that are kept, once they are those of the first pass."""
         blocks = self._begin()
         end = 0
@@ -169,7 +171,7 @@ class Source:
         )
 
 
-def _read_block(number: int, block: Any) -> tuple[Digest, Array, Array, bool]:
+def _read_block(number: int, block: object) -> tuple[Digest, Array, Array, bool]:
     """Digest, copies of labels and weights of a block, and whether it is sparse."""
     X = examples_of(block)
     _, y, weight = unpacked(block)
@@ -177,7 +179,7 @@ def _read_block(number: int, block: Any) -> tuple[Digest, Array, Array, bool]:
     return Digest.of(X), np.array(y), np.broadcast_to(m, len_of(X)), sp.issparse(X)
 
 
-def refuse(blocks: Iterator[Any], error: Exception) -> NoReturn:
+def refuse(blocks: Iterator[object], error: Exception) -> NoReturn:
     """Raise an error of the last block where its source yielded it."""
     throw = getattr(blocks, "throw", None)
     if throw is not None:
@@ -185,7 +187,7 @@ def refuse(blocks: Iterator[Any], error: Exception) -> NoReturn:
     raise error
 
 
-def unpacked(block: Any) -> tuple[Any, Any, Any]:
+def unpacked(block: object) -> tuple[Stored, npt.ArrayLike, npt.ArrayLike | None]:
     """Examples, labels and sample weights (or None) of a block."""
     if not isinstance(block, tuple) or len(block) not in (2, 3):
         raise ValueError(
@@ -196,7 +198,7 @@ def unpacked(block: Any) -> tuple[Any, Any, Any]:
     return X if hasattr(X, "shape") else np.asarray(X), y, weight
 
 
-def examples_of(block: Any) -> Any:
+def examples_of(block: object) -> Stored:
     """The examples of a block, as a matrix of floats."""
     X = unpacked(block)[0]
     if type(X) is np.ndarray and X.ndim == 2 and X.dtype in (FLOAT64, FLOAT32):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 import numpy as np
 
@@ -51,12 +51,11 @@ class Predictor:
     coef: Array
     start: Array | None = field(default=None, repr=False)
 
-    def __setstate__(self, state: Any) -> None:
+    def __setstate__(self, state: dict[str, object] | list[object]) -> None:
         """Read what 1.0.0rc1 wrote, too: a list."""
-        named = isinstance(state, dict)
-        vars(self).update(
-            state if named else zip(("image", "coef"), state, strict=True)
-        )
+        if isinstance(state, list):
+            state = dict(zip(("image", "coef"), state, strict=True))
+        vars(self).update(state)
 
     def __add__(self: AnyPredictor, other: AnyPredictor) -> AnyPredictor:
         return _sum(self, other, self.image + other.image, self.coef + other.coef)
@@ -120,9 +119,11 @@ class Vector(Predictor):
         return float(self.coef.sum())
 
 
-def _sum(one: Predictor, other: Predictor, image: Array, coef: Array) -> Any:
+def _sum(
+    one: AnyPredictor, other: AnyPredictor, image: Array, coef: Array
+) -> AnyPredictor:
     """A sum is a combination of rows only if both terms are; its start is the last term's."""
-    kind = type(one) if isinstance(other, type(one)) else Predictor
+    kind: type = type(one) if isinstance(other, type(one)) else Predictor
     return kind(image, coef, one.start if other.start is None else other.start)
 
 

@@ -275,8 +275,9 @@ def nearest_point(qp: QuadraticProgram, work: Array, F: Array) -> Solved | None:
     except RuntimeError:  # too many iterations
         return None
     u, f, w = wolfe(A, F, qp.g, u / max(u.sum(), SMALLEST))
-    is_w = d is not None and A.shape[1] == qp.k * d
-    return u, f, w.reshape(qp.k, d) if is_w else None
+    if d is None or A.shape[1] != qp.k * d:
+        return u, f, None
+    return u, f, w.reshape(qp.k, d)
 
 
 def wolfe(A: Array, F: Array, g: Array, u: Array) -> tuple[Array, Array, Array]:

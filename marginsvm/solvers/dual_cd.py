@@ -30,13 +30,13 @@ scale multi-class linear SVMs. KDD, 2008.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from marginsvm._compiling import compiled, parts
-from marginsvm._typing import Array
+from marginsvm._typing import Array, Stored
 from marginsvm.problem.matrix import as_matrix
 from marginsvm.problem.norms import LpNorm
 from marginsvm.problem.quadratic_program import QuadraticProgram, multiple_of_hinge
@@ -326,8 +326,10 @@ def dual_cd(solution: Solution, start: Array | None) -> Iterator[None]:
     qp = solution.qp
     X = qp.design.rows(slice(0, qp.examples.n))
     sparse = sp.issparse(X)
-    arrays = (X.data, X.indices, X.indptr) if sparse else (X.ravel(), None, None)
-    entries = Entries(*arrays)
+    if isinstance(X, np.ndarray):
+        entries = Entries(X.ravel(), None, None)
+    else:
+        entries = Entries(X.data, X.indices, X.indptr)
     if sparse and qp.design.mean is not None:  # not about the mean
         square = as_matrix(X).squared_norms(LpNorm(), None)
     else:
@@ -359,7 +361,7 @@ LEFT = 0.3
 
 def _by_rows(
     solution: Solution,
-    X: Any,
+    X: Stored,
     entries: Entries,
     square: Array,
     alpha: Array,
@@ -453,7 +455,7 @@ def _by_rows(
 
 
 def _of_equal_examples(
-    X: Any, of: Array, sign: Array, target: Array, room: Array
+    X: Stored, of: Array, sign: Array, target: Array, room: Array
 ) -> Array:
     """What alpha may gain, up to its bounds, where w stays: on two equal examples of both classes.
 
@@ -473,7 +475,7 @@ def _of_equal_examples(
     return found
 
 
-def mean_of(qp: QuadraticProgram, X: Any) -> Array:
+def mean_of(qp: QuadraticProgram, X: Stored) -> Array:
     """The mean that centring subtracts from sparse examples; 0 for dense ones, already centred."""
     mean = qp.design.mean if qp.examples.sparse else None
     return np.zeros(X.shape[1]) if mean is None else np.asarray(mean)
@@ -504,7 +506,7 @@ LEFT_OF_CLASSES = 0.1
 
 def _by_examples(
     solution: Solution,
-    X: Any,
+    X: Stored,
     entries: Entries,
     square: Array,
     alpha: Array,

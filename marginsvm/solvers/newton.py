@@ -83,7 +83,7 @@ def newton(solution: Solution, start: Array | None) -> Iterator[None]:
     narrow = 1.0
     may_be_sampled = examples.n >= LONG * SAMPLE and not (qp.hard or qp.level)
     may_be_sampled = may_be_sampled and not examples.is_kernel and qp.by_margins
-    if start is None and may_be_sampled and examples.X.in_memory:
+    if start is None and may_be_sampled and qp.design.X.in_memory:
         w, f = of_sample(qp)
         S = examples.scores(w)
     elif start is not None:

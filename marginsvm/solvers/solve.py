@@ -128,6 +128,7 @@ def methods(qp: QuadraticProgram) -> list[Method]:
     if examples.is_kernel:
         return [smo, active_set, *last]
 
+    d = qp.design.d
     # Multiplications per step by the features: a row of several classes has two blocks, or all.
     blocks = 1 if not several else 2 if qp.cap is None else qp.k
     products = rows * float(d) ** 2 * blocks

@@ -19,12 +19,11 @@ Journal on Optimization, 2002.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from marginsvm._typing import Array
+from marginsvm._typing import Array, Stored
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.row_maps import IntervalEnds
 
@@ -145,7 +144,7 @@ def written_rows(qp: QuadraticProgram, ids: Array) -> Array:
     """Rows of A for given flat indices, as a dense array; of CSR without the mean."""
     X = qp.design.rows(qp.rows.example_of(ids))
     C = qp.rows.of_scores(ids)
-    if qp.examples.sparse:
+    if not isinstance(X, np.ndarray):
         X = X.toarray()
     return np.asarray((C[:, :, None] * X[:, None, :]).reshape(len(C), -1))
 
@@ -255,7 +254,7 @@ class Features(WrittenOut):
 
     def __init__(self, qp: QuadraticProgram) -> None:
         self.qp = qp
-        shape = (qp.k, qp.examples.d + 1)
+        shape = (qp.k, qp.design.d + 1)
         kept = np.ones(shape, bool)
         kept[qp.n_intercepts :, -1] = False
         number = (np.cumsum(kept) - 1).reshape(shape)
@@ -487,7 +486,7 @@ class NewtonSystem:
         dense = not qp.examples.sparse
         first = not self.begun
         self.begun = True
-        if features is None or free.size <= min(FREE_ROWS[dense], qp.k * qp.examples.d):
+        if features is None or free.size <= min(FREE_ROWS[dense], qp.k * qp.design.d):
             return self._by_rows(free, own, linked, s, r)
         unknowns = len(features.R)
         if unknowns > UNKNOWNS[dense] or (first and unknowns > FIRST):
@@ -572,7 +571,7 @@ class NewtonSystem:
         return x[: r.size].reshape(r.shape), x[r.size :]
 
 
-def _squares(X: Any, V: Array) -> Array:
+def _squares(X: Stored, V: Array) -> Array:
     """``sum_i V_ij x_i^2`` for each feature, ignoring the mean of sparse examples."""
     squares = X * X if isinstance(X, np.ndarray) else X.multiply(X)
     return (squares.T @ V).T
