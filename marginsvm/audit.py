@@ -34,7 +34,7 @@ from marginsvm.estimators.fit_blocks import source_data
 from marginsvm.estimators.outliers import MaxMarginOutlierDetector
 from marginsvm.estimators.regressor import MaxMarginRegressor
 from marginsvm.problem.kernel_functions import kernel_on
-from marginsvm.problem.matrix import Blocks, as_matrix, examples_on_host, on_host
+from marginsvm.problem.matrix import Blocks, as_matrix, dense, examples_on_host, on_host
 from marginsvm.problem.quadratic_program import quantile
 from marginsvm.problem.source import Source
 
@@ -563,10 +563,7 @@ def _some(X: Any, index: Array) -> Any:
 
 
 def _array(x: Any) -> Array:
-    x = on_host(x)
-    return np.atleast_1d(
-        np.asarray(x.toarray() if sp.issparse(x) else x, dtype=np.float64)
-    )
+    return np.atleast_1d(dense(on_host(x)).astype(np.float64))
 
 
 def _estimator(model: Any, X: Any, y: Any) -> Any:

@@ -760,16 +760,20 @@ def unproved(
     method: Method, problem: KernelMatrixAdapter, progress: Progress
 ) -> Certified:
     """The model so far by its floats, with bounds that claim nothing: no example is read."""
-    programs, rows, scales = problem.programs, problem.rows, np.ones(1)
-    points: Any = method.points(problem, progress)
+    programs = problem.programs
+    rows = problem.rows
+    scales = np.ones(1)
+    points = method.points(problem, progress)
+    publish = partial(publication.unproved, total=1.0 / len(programs))
     if isinstance(rows, OutputRows):
         scales = scales_of(rows, programs)
-        of = of_outputs(rows, programs, points)
+        found = [
+            publish(*of_output) for of_output in of_outputs(rows, programs, points)
+        ]
     else:
-        of = ((qp, *point) for qp, point in zip(programs, points, strict=True))
-    found = tuple(publication.unproved(*one, total=1.0 / len(programs)) for one in of)
+        found = [publish(qp, *p) for qp, p in zip(programs, points, strict=True)]
     model = Predictor(problem.zeros().image, found[0].alpha)
-    return Certified(model, found, scales)
+    return Certified(model, tuple(found), scales)
 
 
 def _best_model(

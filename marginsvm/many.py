@@ -559,38 +559,38 @@ def solved(X: Array, y: Array, m: Array, estimator: Any) -> dict[str, Array]:
     squares = np.vecdot(Z, Z)
     shift = (shift / unit[:, :, None])[:, 0]
     costs = estimator.C * m * unit**2
-    program = {}  # of hard margins
+    slack = stacks.Slack()  # of hard margins
     if np.isfinite(estimator.C):
         hinge = estimator.loss == "hinge"
-        program = {"upper": costs} if hinge else {"ridge": 0.5 / costs}
+        slack = stacks.Slack(upper=costs) if hinge else stacks.Slack(0.5 / costs)
 
     # Pivoting solves problems exactly, or leaves them to interior points.
     w = np.zeros((B, d))
     b = np.zeros((B, 1))
     alpha = np.zeros((B, n))
     left = np.arange(B)
-    if "ridge" in program or d >= n:
-        w, b, alpha, done = pivoted(Z, y, **program, intercept=intercept)
+    if slack.ridge is not None or d >= n:
+        w, b, alpha, done = pivoted(Z, y, *slack, intercept=intercept)
         left = np.flatnonzero(~done)
     if left.size:
         A = np.broadcast_to(Z, (B, n, d))[left]
-        some = {name: values[left] for name, values in program.items()}
+        some = (None if of_rows is None else of_rows[left] for of_rows in slack)
         tol = min(PRECISE * estimator.tol, LARGEST_TOL)
         w[left], f, alpha[left], _ = stacked(
-            A, y[left], **some, intercept=intercept, tol=tol
+            A, y[left], *some, intercept=intercept, tol=tol
         )
         if intercept:
             b[left] = f[:, :1]
     b = b[:, 0]
     if intercept:
-        alpha = stacks.balanced(alpha, y, program.get("upper", np.inf))
-    if not program:  # scale to the smallest margin 1
+        alpha = stacks.balanced(alpha, y, costs if slack.upper is not None else np.inf)
+    if np.isinf(estimator.C):  # scale to the smallest margin 1
         least = (y * ((Z @ w[..., None])[..., 0] + b[:, None])).min(axis=1)
         w = w / least[:, None]
         b = b / least
         alpha = alpha / least[:, None]
     margin, bound, separates = stacks.proved(
-        Z, squares, shift, y, w, b, alpha, program, intercept
+        Z, squares, shift, y, w, b, alpha, slack, intercept
     )
     radius = np.sqrt(squares.max(axis=1)) * unit[:, 0]
     separable = [one or None for one in separates.tolist()]
@@ -603,7 +603,7 @@ def solved(X: Array, y: Array, m: Array, estimator: Any) -> dict[str, Array]:
         "radius": np.broadcast_to(radius, B).copy(),
         "separable": np.array(separable, dtype=object),
     }
-    if "upper" in program:
+    if slack.upper is not None:
         q = alpha / alpha.sum(axis=1, keepdims=True)
         found["nu"] = np.where(q > 0.0, m / q, np.inf).min(axis=1) / m.sum(axis=1)
     sane = (unit[:, 0] > 1.0 / FAR) & (unit[:, 0] < FAR) & (margin > 0.0)

@@ -34,11 +34,11 @@ from itertools import chain
 from math import fsum, inf, isfinite, isqrt, nextafter
 
 import numpy as np
-import scipy.sparse as sp
 
 from marginsvm._rounding import UNIT, Extended
 from marginsvm._typing import Array, Values
 from marginsvm.problem.examples import Examples
+from marginsvm.problem.matrix import dense
 from marginsvm.problem.norms import LpNorm
 from marginsvm.problem.quadratic_program import (
     QuadraticProgram,
@@ -129,7 +129,7 @@ class Rationals:
         """Array of fractions; infinities are kept."""
         if getattr(x, "dtype", None) == np.dtype(object):
             return np.asarray(x)
-        x = np.asarray(x.toarray() if sp.issparse(x) else x, dtype=np.float64)
+        x = dense(x).astype(np.float64)
         out = np.empty(x.size, dtype=object)
         out[:] = [Fraction(v) if isfinite(v) else v for v in x.ravel().tolist()]
         return out.reshape(x.shape)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf, nextafter
-from typing import Any
+from operator import attrgetter
 
 import scipy.sparse as sp
 
@@ -66,14 +66,10 @@ def relative_gap(lower: float, upper: float) -> float:
     return 1.0 if upper == inf else (upper - lower) / upper
 
 
-def _of_certificate(name: str) -> Any:
+def _of_certificate(name: str) -> property:
     """Property that reads a fitted attribute from the certificate."""
-
-    def read(self: Any) -> Any:
-        return getattr(self.certificate_, name)
-
     # without a docstring: the reference shows those of the classes
-    return property(read)
+    return property(attrgetter(f"certificate_.{name}"))
 
 
 class StatesMargin:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from math import inf, isfinite, isnan
 from numbers import Real
-from typing import Any
+from typing import TypeGuard
 
 import joblib
 import numpy as np
@@ -23,7 +23,7 @@ from marginsvm.certificate.certificate import (
 )
 from marginsvm.certificate.exact_examples import NoInnerProductsError
 from marginsvm.certificate.reading import Data, FittedPrograms
-from marginsvm.certificate.unwrapping import layers, unwrapped
+from marginsvm.certificate.unwrapping import Fitted, layers, unwrapped
 from marginsvm.problem.matrix import examples_on_host, on_host, with_attributes_on_host
 
 RTOL = 1e-7  # relative to the largest norm of an example; far above the rounding of float64 sums
@@ -82,14 +82,14 @@ class CertificateCheck(Bounds):
 
 
 def check_certificate(
-    estimator: Any,
-    X: Any,
-    y: Any = None,
-    sample_weight: Any = None,
+    estimator: object,
+    X: object,
+    y: object = None,
+    sample_weight: object = None,
     *,
     exact: bool = False,
     rtol: float | None = None,
-    bounds: Any = None,
+    bounds: object = None,
 ) -> CertificateCheck:
     """Recompute both bounds of a fitted estimator from the data, and compare its claims.
 
@@ -150,26 +150,26 @@ def check_certificate(
     >>> bool(check_certificate(clf, X, y)), bool(check_certificate(clf, X, y, exact=True))
     (True, True)
     """
-    outermost = estimator
-    estimator, X = unwrapped(estimator, "certificate_", X)
-    reading = "norm" if is_regressor(estimator) else "margin"
-    wrong = [*_wrong_copies(outermost, estimator)]
-    estimator = with_attributes_on_host(estimator)
+    fitted: Fitted
+    fitted, X = unwrapped(estimator, "certificate_", X)
+    reading = "norm" if is_regressor(fitted) else "margin"
+    wrong = [*_wrong_copies(estimator, fitted)]
+    fitted = with_attributes_on_host(fitted)
     X = examples_on_host(X)
     y = on_host(y)
     sample_weight = on_host(sample_weight)
-    kernel = getattr(estimator, "kernel", "linear")
+    kernel = getattr(fitted, "kernel", "linear")
     if exact and kernel not in ("linear", "precomputed"):
         raise ValueError(
             f"exact=True needs exact inner products, but the values of kernel={kernel!r} "
             "are rounded; fit with kernel='precomputed', and the kernel matrix is taken as exact"
         )
     numbers: Numbers = Rationals() if exact else Floats(0.0)
-    data = Data.of(estimator, X, y, sample_weight, bounds)
+    data = Data.of(fitted, X, y, sample_weight, bounds)
     try:
         # an infinite objective claims nothing
         with np.errstate(over="ignore", divide="ignore"):
-            found = FittedPrograms(estimator, data, numbers)
+            found = FittedPrograms(fitted, data, numbers)
             rtol = (0.0 if exact else RTOL) if rtol is None else rtol
             check = (_OfNorms if reading == "norm" else _OfMargins)(
                 found, reading, rtol
@@ -220,7 +220,7 @@ class _Check:
         longer = float(qp.rows.square) ** 0.5
         return longer * (scale + 3.0 * offset) or 1.0
 
-    def refuse(self, claimed: Any, excess: Any, text: str) -> None:
+    def refuse(self, claimed: object, excess: Callable[..., Values], text: str) -> None:
         """Reject a claim that is not a number, or whose excess is above the tolerance."""
         found = inf
         if _is_number(claimed):
@@ -231,7 +231,7 @@ class _Check:
             self.reasons.append(text)
             self.refused += 1
 
-    def is_void(self, claimed: Any) -> bool:
+    def is_void(self, claimed: object) -> bool:
         """Whether this is the upper bound of a fit that ended before any was proved."""
         stopped = _is_one_of(self.claim.status, ("interrupted",))
         return stopped and isinstance(claimed, float) and claimed == inf
@@ -349,8 +349,8 @@ class _Check:
         found = self.found
         if not is_outlier_detector(estimator):
             return
-        offset: Any = getattr(estimator, "offset_", None)
-        intercept: Any = getattr(estimator, "intercept_", None)
+        offset = getattr(estimator, "offset_", None)
+        intercept: Values = getattr(estimator, "intercept_", None)
         if not (isinstance(offset, float) and np.isfinite(offset)):
             yield f"offset_ is {offset!r}, not a number"
         elif not np.array_equal(intercept, [-offset]):
@@ -561,7 +561,7 @@ class _OfNorms(_Check):
         tol = self.estimator.tol
         allowed = tol * self.violation_of_zero() * (1.0 + ZERO_RTOL)
         near = self.found.spec.is_soft or claim.violation <= allowed
-        gap = relative_gap(claim.widened_bound, claim.upper)
+        gap = relative_gap(claim.widened_bound or 0.0, claim.upper)
         return {"certified": near and gap <= tol, "infeasible": claim.lower == inf}
 
     def violation_of_zero(self) -> float:
@@ -578,16 +578,16 @@ class _OfNorms(_Check):
             yield f"feasible is {known!r}, which the bounds do not imply"
 
 
-def _is_number(claimed: Any) -> bool:
+def _is_number(claimed: object) -> TypeGuard[float]:
     return isinstance(claimed, Real) and isfinite(claimed)
 
 
-def _is_one_of(word: Any, words: Any) -> bool:
+def _is_one_of(word: object, words: Container[str]) -> bool:
     """Whether ``word in words``; False for arrays and unhashable objects."""
     return isinstance(word, str) and word in words
 
 
-def _wrong_copies(outermost: Any, estimator: Any) -> Iterator[str]:
+def _wrong_copies(outermost: object, estimator: Fitted) -> Iterator[str]:
     """Differences between a search's attributes and those of its best estimator."""
     fitted = {
         name: value for name, value in vars(estimator).items() if name.endswith("_")
@@ -605,6 +605,6 @@ def _wrong_copies(outermost: Any, estimator: Any) -> Iterator[str]:
             yield f"C_ is {chosen!r}, not {estimator.C!r}"
 
 
-def _are_same(outer: Any, name: str, value: Any) -> bool:
+def _are_same(outer: object, name: str, value: object) -> bool:
     found = getattr(outer, name, ABSENT)
     return found is value or joblib.hash(found) == joblib.hash(value)

@@ -23,23 +23,25 @@ S. Rump. Verification methods: rigorous results using floating-point arithmetic.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
 from math import gcd, lcm
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import lu, qr
 
 from marginsvm._rounding import UNIT, Extended
-from marginsvm._typing import Array, Values
+from marginsvm._typing import Array, Stored, Values
+from marginsvm.problem.matrix import dense
 
 CLEARLY = 1e-6  # numbers below minus this, relative to the largest, are negative beyond rounding
+NEGLIGIBLE = (1e-13, 1e-8)  # shares of the largest weight that may be rounding of 0
 LARGEST_SYSTEM = 110  # equations solved in integers: some seconds
 PRIME = 2**31 - 19  # not 2^k - 1, which divides differences of powers of two
 
 
-def integers(x: Any) -> list[int]:
+def integers(x: Iterable[Values]) -> list[int]:
     """Floats, fractions or integers times the least number that makes all of them integers."""
     ratios = [
         v.as_integer_ratio() for v in (x.tolist() if isinstance(x, np.ndarray) else x)
@@ -414,7 +416,7 @@ def combination(
 
 
 def refuting_weights(
-    X: Any,
+    X: Stored,
     S: Array,
     q: Array,
     *,
@@ -452,11 +454,7 @@ def refuting_weights(
     list of int, or None
         One weight per row; None: nothing is proved, or it takes too long.
     """
-    # weights below this part of the largest may be rounding of 0
-    for least in (
-        1e-13,
-        1e-8,
-    ):
+    for least in NEGLIGIBLE:
         some = np.flatnonzero(q > least * q.max(initial=0.0))
         if not len(some) or (
             gains is not None and not 0 < gains[some] @ q[some] < np.inf
@@ -467,7 +465,7 @@ def refuting_weights(
             Z = Z[:, np.unique(Z.nonzero()[1])]
         if Z.shape[0] * Z.shape[1] * S.shape[1] > 2**24:
             return None
-        Z = np.asarray(Z.toarray() if sp.issparse(Z) else Z, dtype=float)
+        Z = dense(Z).astype(float)
         x = Z if signs is not None else _without_offsets(Z, intercept)
         x = np.column_stack([x, np.ones(len(x))]) if intercept else x
         A = np.einsum("rk,rd->kdr", S[some], x).reshape(-1, len(some))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
 from math import inf
-from typing import Any
 
 import numpy as np
 from scipy.optimize import nnls
@@ -73,12 +72,15 @@ def refuted(
         if qp.examples.is_kernel and qp.examples.kernel is not None:
             X = distinct(X)
         signs = None if qp.signs is None else qp.signs[: X.shape[1]]
-        of: Any = {
-            "intercept": intercept or qp.intercept,
-            "signs": signs,
-            "gains": gains,
-        }
-        if refuting_weights(X, S, weights * factor, **of) is not None:
+        found = refuting_weights(
+            X,
+            S,
+            weights * factor,
+            intercept=intercept or qp.intercept,
+            signs=signs,
+            gains=gains,
+        )
+        if found is not None:
             return q
     return None
 
@@ -130,7 +132,7 @@ def equal_examples(qp: QuadraticProgram) -> Array | None:
     if not len(alike):
         return None
     X, factor, _ = qp.examples.given(alike)
-    first: dict[Any, int] = {}
+    first: dict[tuple[Hashable, float], int] = {}
     for i, key, times in zip(alike, keys_of(X), factor, strict=True):
         other = first.setdefault((key, times), i)
         if codes[other] != codes[i]:

@@ -11,19 +11,23 @@ from collections.abc import Iterator
 from fractions import Fraction
 from math import inf
 from numbers import Real
+from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import is_regressor
 
 from marginsvm import verify_alone
-from marginsvm._typing import Array
+from marginsvm._typing import Array, Values
 from marginsvm.certificate.bounded import Floats
 from marginsvm.certificate.reading import Data, FittedPrograms
-from marginsvm.certificate.unwrapping import unwrapped
-from marginsvm.problem.matrix import examples_on_host, on_host, with_attributes_on_host
+from marginsvm.certificate.unwrapping import Fitted, unwrapped
+from marginsvm.problem.matrix import (
+    dense,
+    examples_on_host,
+    on_host,
+    with_attributes_on_host,
+)
 
 FORMAT = "marginsvm proof 3"
 # Relative loss that a bound of the file may have against the certificate's, as the last digits of
@@ -36,7 +40,11 @@ Weights = dict[tuple[int, int], Fraction]  # by example and column
 
 
 def save_proof(
-    estimator: Any, path: Any, X: Any, y: Any = None, sample_weight: Any = None
+    estimator: object,
+    path: str | PathLike[str],
+    X: object,
+    y: object = None,
+    sample_weight: object = None,
 ) -> dict[str, object]:
     """Write the certificate of a fit to a file that can be checked without this package.
 
@@ -104,18 +112,18 @@ def save_proof(
     >>> verify(proof, X[:100], y[:100])  # what is wrong with it
     []
     """
-    estimator, X = unwrapped(estimator, "certificate_", X)
-    estimator = with_attributes_on_host(estimator)
-    _refuse_others(estimator)
-    X = examples_on_host(X)
+    fitted: Fitted
+    fitted, X = unwrapped(estimator, "certificate_", X)
+    fitted = with_attributes_on_host(fitted)
+    _refuse_others(fitted)
+    X = dense(examples_on_host(X)).astype(float)
     y = on_host(y)
     sample_weight = on_host(sample_weight)
-    X = np.asarray(X.toarray() if sp.issparse(X) else X, float)
-    of = "targets" if is_regressor(estimator) else "classes"
-    of = of if hasattr(estimator, "classes_") or of == "targets" else "one class"
+    of = "targets" if is_regressor(fitted) else "classes"
+    of = of if hasattr(fitted, "classes_") or of == "targets" else "one class"
     lines = lines_of(of, X, y)
     found = FittedPrograms(
-        estimator, Data.of(estimator, X, y, sample_weight, None), Floats(0.0)
+        fitted, Data.of(fitted, X, y, sample_weight, None), Floats(0.0)
     )
     proof = {"format": FORMAT, "of": of, **_problem(found, of)}
     proof["sha256"] = verify_alone.table_of(proof["classes"], lines)[1]
@@ -140,7 +148,7 @@ def save_proof(
     )
 
 
-def verify(proof: dict[str, Any], X: Any, y: Any = None) -> list[str]:
+def verify(proof: dict[str, object], X: object, y: object = None) -> list[str]:
     """Check a file of :func:`save_proof` by :mod:`marginsvm.verify_alone`.
 
     Parameters
@@ -163,12 +171,12 @@ def verify(proof: dict[str, Any], X: Any, y: Any = None) -> list[str]:
         If the file cannot be understood, or is a proof of other data; it says what was expected,
         and what was found.
     """
-    X = np.asarray(X.toarray() if sp.issparse(X) else X, float)
-    wrong: list[str] = verify_alone.check(proof, lines_of(proof["of"], X, y))
+    lines = lines_of(proof["of"], dense(X).astype(float), y)
+    wrong: list[str] = verify_alone.check(proof, lines)
     return wrong
 
 
-def lines_of(of: str, X: Array, y: Any) -> list[list[Any]]:
+def lines_of(of: object, X: Array, y: object) -> list[list[object]]:
     """Rows of the data table: features, then the class or the targets."""
     if of == "one class":
         return [*X.tolist()]
@@ -180,7 +188,7 @@ def lines_of(of: str, X: Array, y: Any) -> list[list[Any]]:
     return [[*x, *rest] for x, rest in zip(X.tolist(), last, strict=True)]
 
 
-def _refuse_others(estimator: Any) -> None:
+def _refuse_others(estimator: Fitted) -> None:
     """Refuse estimators whose problem the format does not cover."""
     if is_regressor(estimator) and not hasattr(estimator, "objective_"):
         raise ValueError(
@@ -202,11 +210,11 @@ def _refuse_others(estimator: Any) -> None:
             )
 
 
-def _text(x: Any) -> str:
+def _text(x: Values) -> str:
     return str(Fraction(x))
 
 
-def _texts(x: Any) -> list[Any]:
+def _texts(x: Values) -> list[str | None]:
     """Numbers of outputs; None stands for infinity."""
     x = np.atleast_1d(np.asarray(x, dtype=np.float64)).tolist()
     return [None if value == inf else _text(value) for value in x]
@@ -230,7 +238,7 @@ def _problem(found: FittedPrograms, of: str) -> dict[str, object]:
     epsilon = estimator.epsilon if of == "targets" and not finds_width else 0.0
     if hasattr(estimator, "coef_"):
         coef = estimator.coef_
-        coef = np.atleast_2d(coef.toarray() if sp.issparse(coef) else coef)
+        coef = np.atleast_2d(dense(coef))
     else:
         coef = np.zeros((len(estimator.dual_coef_), data.n))
         coef[:, estimator.support_] = estimator.dual_coef_
@@ -306,15 +314,18 @@ def _weights(found: FittedPrograms) -> Weights:
     q = {(i, j): Fraction(float(table[i, j])) for i, j in places}
     if found.regression:
         return _balanced_targets(q) if found.free else q
-    k = len(found.estimator.classes_) if found.codes is not None else 0
-    codes = found.codes.tolist() if k else [0] * len(table)
+    k = 0
+    codes = [0] * len(table)
+    if found.codes is not None:
+        k = len(found.estimator.classes_)
+        codes = found.codes.tolist()
     if found.spec.nu is not None:
         caps = [Fraction(m) for m in found.data.weight.tolist()]
         return _of_share(
             q, codes, k, caps, Fraction(found.spec.nu), balanced=found.free
         )
     if found.free:
-        _balance(q, codes, k, [None] * len(codes))
+        _balance(q, codes, k, [inf] * len(codes))
     return q
 
 
@@ -336,7 +347,7 @@ def _excess(q: Weights, codes: list[int], k: int) -> list[Fraction]:
     return excess
 
 
-def _balance(q: Weights, codes: list[int], k: int, room: list[Any]) -> None:
+def _balance(q: Weights, codes: list[int], k: int, room: list[Values]) -> None:
     """Restore ``F'alpha = 0`` at the largest alpha; ``room`` is the slack of the upper bounds."""
     for _ in range(k * k):
         excess = _excess(q, codes, k)
@@ -344,7 +355,7 @@ def _balance(q: Weights, codes: list[int], k: int, room: list[Any]) -> None:
         move = min(-excess[light], excess[heavy])
         if move <= 0:
             return
-        if k > 2 and room[0] is not None:  # upper bounds may be reached
+        if k > 2 and room[0] < inf:  # upper bounds may be reached
             move -= _turn(q, codes, light, heavy, move)
             for c in {*range(k)} - {light, heavy}:
                 move -= _turn(q, codes, c, heavy, _turn(q, codes, light, c, move))
@@ -366,15 +377,20 @@ def _turn(
 
 
 def _add(
-    q: Weights, codes: list[int], c: int, column: int, weight: Fraction, room: list[Any]
+    q: Weights,
+    codes: list[int],
+    c: int,
+    column: int,
+    weight: Fraction,
+    room: list[Values],
 ) -> None:
     """Add to examples of a class, at their largest weights in a column."""
     members = [i for i, code in enumerate(codes) if code == c]
     for i in sorted(members, key=lambda i: -q.get((i, column), Fraction(0))):
-        step = weight if room[i] is None else min(weight, room[i])
+        step = min(weight, room[i])
         if step > 0:
             q[i, column] = q.get((i, column), Fraction(0)) + step
-            room[i] = None if room[i] is None else room[i] - step
+            room[i] -= step
             weight -= step
     if weight > 0:
         raise ValueError(
@@ -434,7 +450,7 @@ def _fit(
     c: int,
     column: int,
     missing: Fraction,
-    room: list[Any],
+    room: list[Values],
 ) -> None:
     """Increase alpha of a class within its bounds, or decrease the largest entries."""
     if missing >= 0:

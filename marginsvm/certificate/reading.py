@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,7 +17,7 @@ from sklearn.utils.validation import (
 )
 
 from marginsvm._rounding import exact_inner
-from marginsvm._typing import Array, Values
+from marginsvm._typing import Array, Stored, Values
 from marginsvm.certificate.bounded import Dual, Numbers, Primal, Rationals, dual, primal
 from marginsvm.certificate.exact_algebra import refuting_weights
 from marginsvm.certificate.exact_examples import (
@@ -24,11 +25,12 @@ from marginsvm.certificate.exact_examples import (
     ExactFeatures,
     KernelMatrix,
 )
+from marginsvm.certificate.unwrapping import Fitted
 from marginsvm.problem.design import Design, mean_of
 from marginsvm.problem.examples import Examples, FloatExamples
 from marginsvm.problem.gram import Gram, distinct
 from marginsvm.problem.kernel_functions import in_floats, kernel_on
-from marginsvm.problem.matrix import Matrix, as_matrix, check_format
+from marginsvm.problem.matrix import Matrix, as_matrix, check_format, dense, plain
 from marginsvm.problem.norms import LpNorm
 from marginsvm.problem.programs import (
     ProblemSpec,
@@ -40,7 +42,9 @@ from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.source import Source
 
 
-def class_weights(class_weight: Any, y: Array, sample_weight: Array) -> Array:
+def class_weights(
+    class_weight: str | Mapping[object, float] | None, y: Array, sample_weight: Array
+) -> Array:
     """Weight of the class of each example.
 
     Parameters
@@ -89,56 +93,63 @@ class Data:
         Number of all examples.
     """
 
-    X: Any
-    y: Any
-    bounds: Any
+    X: Stored | Matrix
+    y: Array | None
+    bounds: Array | None
     weight: Array
     kept: Array
     n: int
 
     @classmethod
     def of(
-        cls, estimator: Any, X: Any, y: Any, sample_weight: Any, bounds: Any
+        cls,
+        estimator: object,
+        X: object,
+        y: object,
+        sample_weight: object,
+        bounds: object,
     ) -> Data:
         """From the arguments of fit; without y, X is blocks ``(X, y)`` or ``(X, y, weight)``."""
         if y is None and bounds is None and not is_outlier_detector(estimator):
             return cls._of_source(estimator, X)
         check_format(X)
-        X = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
+        Z: Stored = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
         # objects and strings are read as by fits
-        if X.ndim > 1 and X.dtype.kind not in "fiub":
-            X = X.astype(np.float64)
-        n = X.shape[0]
-        like = X if X.dtype.kind in "fiub" and X.ndim > 1 else np.zeros((n, 1))
+        if Z.ndim > 1 and Z.dtype.kind not in "fiub":
+            Z = Z.astype(np.float64)
+        n = Z.shape[0]
+        like = Z if Z.dtype.kind in "fiub" and Z.ndim > 1 else np.zeros((n, 1))
         weight = _check_sample_weight(sample_weight, like, dtype=np.float64)
-        if y is not None and hasattr(estimator, "classes_"):
-            y = column_or_1d(y, warn=True)
-            weight = _with_class_weights(estimator, y, weight)
+        labels = None if y is None else np.asarray(y)
+        if labels is not None and hasattr(estimator, "classes_"):
+            labels = column_or_1d(y, warn=True)
+            weight = _with_class_weights(estimator, labels, weight)
         kept = np.flatnonzero(weight > 0)
-        given = getattr(estimator, "kernel", "linear") == "precomputed"
-        X = (X[:, kept] if given else X) if len(kept) < n else X
-        return cls(X[kept] if len(kept) < n else X, y, bounds, weight[kept], kept, n)
+        if len(kept) < n:
+            given = getattr(estimator, "kernel", "linear") == "precomputed"
+            Z = (Z[:, kept] if given else Z)[kept]
+        ends = None if bounds is None else np.asarray(bounds)
+        return cls(Z, labels, ends, weight[kept], kept, n)
 
     @classmethod
-    def _of_source(cls, estimator: Any, source: Any) -> Data:
+    def _of_source(cls, estimator: object, source: Values) -> Data:
         """Blocks stay where they are; kernels need the examples in memory."""
         examples, y, weight = Source(source).read()
         if hasattr(estimator, "classes_"):
             y = column_or_1d(y, warn=True)
             weight = _with_class_weights(estimator, y, weight)
         kept = np.flatnonzero(weight > 0)
-        X: Any = examples(kept)
+        X: Stored | Matrix = examples(kept)
         if not hasattr(estimator, "coef_"):
-            X = X[np.arange(len(X))].array
+            X = plain(X[np.arange(len(kept))])
         return cls(X, y, None, weight[kept], kept, len(y))
 
-    def examples(self, index: Array) -> Any:
+    def examples(self, index: Array) -> Stored:
         """Some of the examples, as an array."""
-        some = self.X[index]
-        return some.array if isinstance(some, Matrix) else some
+        return plain(self.X[index])
 
 
-def _with_class_weights(estimator: Any, y: Array, weight: Array) -> Array:
+def _with_class_weights(estimator: object, y: Array, weight: Array) -> Array:
     given = getattr(estimator, "class_weight", None)
     return weight * class_weights(given, y, weight)
 
@@ -195,10 +206,10 @@ class FittedPrograms:
 
     low: Values = None
     high: Values = None
-    codes: Any = None
+    codes: Array | None = None
     shape: tuple[int, ...] = ()
 
-    def __init__(self, estimator: Any, data: Data, numbers: Numbers) -> None:
+    def __init__(self, estimator: Fitted, data: Data, numbers: Numbers) -> None:
         self.estimator = estimator
         self.data = data
         self.numbers = numbers
@@ -236,7 +247,7 @@ class FittedPrograms:
         numbers = self.numbers
         X = self.data.X
         coef = estimator.coef_
-        coef = np.atleast_2d(coef.toarray() if sp.issparse(coef) else coef)
+        coef = np.atleast_2d(dense(coef))
         self.p = LpNorm.named(self.spec.p, coef.shape[1]).p
         signs = getattr(estimator, "monotonic_cst", None)
         self.signs = (
@@ -302,10 +313,10 @@ class FittedPrograms:
         self.signs = None
         rounding = 0.0
         self.given = estimator.kernel == "precomputed"
-        K = data.X
+        X = plain(data.X)
+        K = X
         if not self.given:
-            kernel = kernel_on(estimator, K, data.weight)
-            X = K
+            kernel = kernel_on(self.spec, X, data.weight)
             if callable(estimator.kernel):
                 K = kernel(X, X)
             else:
@@ -334,8 +345,10 @@ class FittedPrograms:
 
     def _classes(self) -> None:
         classes = self.estimator.classes_
-        k = len(self.estimator.classes_)
-        found, self.codes = np.unique(self.data.y[self.data.kept], return_inverse=True)
+        k = len(classes)
+        labels = self.data.y
+        assert labels is not None
+        found, self.codes = np.unique(labels[self.data.kept], return_inverse=True)
         if not np.array_equal(found, classes):
             raise ValueError(
                 f"the examples of positive weight have the classes {found.tolist()}, but "
@@ -380,7 +393,7 @@ class FittedPrograms:
         joint = self.p != 2.0 and k > 1
         self.parts = []
         for o in [slice(0, k)] if joint else [slice(o, o + 1) for o in range(k)]:
-            of: Any = (low[:, o] - epsilon, high[:, o] + epsilon)
+            of: tuple[Array, ...] = (low[:, o] - epsilon, high[:, o] + epsilon)
             b = self.b[o]
             if self.free:  # large targets keep their digits about one of them
                 finite = self.low[:, o][np.isfinite(self.low[:, o])]
@@ -411,7 +424,7 @@ class FittedPrograms:
         """Scale by which the examples are divided."""
         return self.examples.radius
 
-    def table(self, weights: Any) -> Array | None:
+    def table(self, weights: sp.csr_array) -> Array | None:
         """The published weights of the kept examples; None: they are invalid."""
         m = sum(len(part.columns) for part in self.parts)
         fits = sp.issparse(weights) and weights.format == "csr"

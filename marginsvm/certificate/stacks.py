@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,13 @@ from marginsvm._typing import Array, Values
 from marginsvm.certificate.bounded import ORIGINS, Floats
 
 GAMMA = Floats().gamma  # relative error of a sum of products
+
+
+class Slack(NamedTuple):
+    """The ridge of the squared hinge loss or the upper bounds of the hinge loss, of each row."""
+
+    ridge: Array | None = None
+    upper: Array | None = None
 
 
 def balanced(alpha: Array, y: Array, upper: Values) -> Array:
@@ -36,7 +43,7 @@ def proved(
     w: Array,
     b: Array,
     alpha: Array,
-    program: Any,
+    slack: Slack,
     off: bool,
 ) -> tuple[Array, Array, Array]:
     """Bounds on best margins, and which predictors separate; proof in ``certificate.bounded``.
@@ -49,8 +56,8 @@ def proved(
         Their squared lengths, rounded.
     y, alpha : ndarray of shape (B, n)
     w, b : ndarray of shape (B, d) and (B,)
-    program : dict
-        Upper bounds or ridge; empty: hard margins, scaled to 1.
+    slack : Slack
+        None at all: hard margins, scaled to 1.
     off : bool
         Whether ``y'alpha = 0`` is required.
     """
@@ -61,11 +68,15 @@ def proved(
     # errors: of the shifted examples, of products with them, and of the published intercept
     error = GAMMA(d + 8) * (reach * length[:, None] + np.abs(b)[:, None])
     least = y * ((Z @ w[..., None])[..., 0] + b[:, None]) - error
-    slack = np.maximum(1.0 - least, 0.0)
-    if "upper" in program:
-        P = 0.5 * length**2 + (program["upper"] * slack).sum(axis=1)
-    elif program:
-        P = 0.5 * length**2 + (0.5 * slack * slack / program["ridge"]).sum(axis=1)
+    short = np.maximum(1.0 - least, 0.0)
+    ridge: Values = 0.0
+    upper: Values = np.inf
+    if slack.upper is not None:
+        upper = slack.upper
+        P = 0.5 * length**2 + (upper * short).sum(axis=1)
+    elif slack.ridge is not None:
+        ridge = slack.ridge
+        P = 0.5 * length**2 + (0.5 * short * short / ridge).sum(axis=1)
     else:
         P = np.where(
             least.min(axis=1) > 0.0, 0.5 * (length / least.min(axis=1)) ** 2, np.inf
@@ -74,7 +85,6 @@ def proved(
     total = alpha.sum(axis=1, keepdims=True)
     radius = norms.max(axis=1) * (1.0 + GAMMA(d))
     q = alpha / total
-    ridge = program.get("ridge", 0.0)
     u = ((y * q)[:, None] @ Z)[:, 0]
     # the bound pays for y'alpha other than 0
     imbalance = ORIGINS * (np.abs((y * q).sum(axis=1)) + GAMMA(n)) * off
@@ -82,9 +92,7 @@ def proved(
     length = length + radius * (GAMMA(n + 8) + imbalance)
     square = length**2 + (ridge * q * q).sum(axis=1) * (1.0 + GAMMA(n))
     gain = 1.0 - GAMMA(n) - imbalance
-    most = np.where(q > 0.0, program.get("upper", np.inf) / q, np.inf).min(axis=1) * (
-        1.0 - FEW
-    )
+    most = np.where(q > 0.0, upper / q, np.inf).min(axis=1) * (1.0 - FEW)
     s = np.minimum(most, gain / square)
     D = s * (gain - 0.5 * s * square) * (1.0 - FEW)
     bound = np.where(D > 0.0, (1.0 + FEW) / np.sqrt(2.0 * D), np.inf)

@@ -3,13 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol
 
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from marginsvm._typing import Array, Stored
+from marginsvm.certificate.certificate import Certificate
 
-def layers(estimator: Any) -> Iterator[Any]:
+
+class Fitted(Protocol):
+    """What is read of a fitted estimator of this package; few have all of it."""
+
+    C: float
+    nu: float | None
+    tol: float
+    epsilon: float
+    kernel: object
+    _widens_kernels: bool
+    certificate_: Certificate
+    classes_: Array
+    coef_: Stored
+    dual_coef_: Array
+    support_: Array
+    intercept_: Array | float
+    constant_: float
+    epsilon_: Array | float
+    objective_: Array | float
+    objective_bound_: Array | float
+
+
+def layers(estimator: object) -> Iterator[object]:
     """Yield an estimator and those within it: last steps and best estimators."""
     while True:
         yield estimator
@@ -22,7 +46,11 @@ def layers(estimator: Any) -> Iterator[Any]:
 
 
 def unwrapped(
-    estimator: Any, attribute: str, X: Any = None, *, of: str = "estimator of marginsvm"
+    estimator: object,
+    attribute: str,
+    X: object = None,
+    *,
+    of: str = "estimator of marginsvm",
 ) -> tuple[Any, Any]:
     """The fitted estimator inside pipelines and searches, and X as transformed for it.
 
@@ -63,7 +91,7 @@ def unwrapped(
     return found
 
 
-def _advice(estimator: Any, of: str) -> str:
+def _advice(estimator: object, of: str) -> str:
     """Advice on what to pass instead of an unsupported estimator."""
     if hasattr(estimator, "estimators_"):
         return (

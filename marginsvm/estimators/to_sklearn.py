@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from marginsvm._typing import Array
-from marginsvm.problem.matrix import on_host
+from marginsvm.problem.matrix import dense, on_host
 from marginsvm.problem.programs import ProblemSpec
 
 # What libsvm computes by itself.
@@ -83,9 +83,7 @@ def outlier_detector(estimator: Any) -> Any:
 def _linear(model: Any, estimator: Any, **more: Any) -> Any:
     """A model of liblinear with the coefficients of a fitted estimator."""
     coef = on_host(estimator.coef_)
-    more["coef_"] = np.array(
-        coef.toarray() if sp.issparse(coef) else coef, dtype=np.float64
-    )
+    more["coef_"] = dense(coef).astype(np.float64)
     more["intercept_"] = np.array(
         np.atleast_1d(on_host(estimator.intercept_)), dtype=np.float64
     )

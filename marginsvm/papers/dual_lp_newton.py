@@ -19,6 +19,7 @@ from marginsvm._threads import let_interrupts_through
 from marginsvm._typing import Array
 from marginsvm.papers.layout import layout_of
 from marginsvm.problem.adapter import KernelMatrixAdapter
+from marginsvm.problem.matrix import dense
 from marginsvm.problem.rows import intervals_of
 from marginsvm.problem.vectors import Vector
 
@@ -135,8 +136,7 @@ def second_derivatives(
         of = np.flatnonzero(sign)
         X = design.rows(examples[of])
         X = X @ sp.diags_array(scale) if design.sparse else X * scale
-        G = X @ X.T
-        G = G.toarray() if design.sparse else G
+        G = dense(X @ X.T)
         H[of[:, None], of] += G * np.multiply.outer(sign[of], sign[of])
     if rank_one == 0.0:
         return H

@@ -22,6 +22,7 @@ from marginsvm.problem.matrix import (
     Matrix,
     as_matrix,
     canonical,
+    dense,
     on_host,
 )
 from marginsvm.problem.norms import LpNorm
@@ -103,10 +104,7 @@ class Kernel:
                 K = products.arguments(products.embedded(X), products.examples)
                 return self.checked(self.of(K))
             if callable(self.metric):
-                found = self.metric(X, Y, **self.params)
-                if not isinstance(found, np.ndarray) and sp.issparse(found):
-                    found = found.toarray()
-                K = np.asarray(found)
+                K = dense(self.metric(X, Y, **self.params))
                 if K.shape != (X.shape[0], Y.shape[0]):
                     raise ValueError(
                         "kernel(X, Y) must give a matrix with a row for each example of X and a "

@@ -29,7 +29,7 @@ from marginsvm._threads import (
     ordered_map,
     single_threaded_blas,
 )
-from marginsvm._typing import Along, Array, Index, Stored
+from marginsvm._typing import Along, Array, Index, Stored, Values
 from marginsvm.problem.norms import LpNorm
 
 T = TypeVar("T")
@@ -671,6 +671,11 @@ def support_of(V: Array) -> Array:
 def plain(X: Stored | Matrix) -> Stored:
     """Examples as a kernel function takes them."""
     return X.array if isinstance(X, Matrix) else X
+
+
+def dense(A: Values) -> Array:
+    """A matrix of numbers, which may be sparse, as an array."""
+    return np.asarray(A.toarray() if sp.issparse(A) else A)
 
 
 def as_matrix(X: Stored | Matrix) -> Matrix:

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils import assert_all_finite, check_array, column_or_1d
 
 from marginsvm._rounding import check_exact
 from marginsvm._typing import Array
 from marginsvm.estimators.inputs import refuse_foreign
+from marginsvm.problem.matrix import dense
 
 
 class Arguments(NamedTuple):
@@ -49,11 +49,6 @@ class Arguments(NamedTuple):
     def used(self) -> Array:
         """Mask of the examples that are used, among the given ones."""
         return np.isin(np.arange(self.n), self.example)
-
-
-def dense(A: Any) -> Array:
-    """A matrix as an array."""
-    return np.asarray(A.toarray() if sp.issparse(A) else A)
 
 
 def features_of(X: Any) -> Any:

@@ -15,8 +15,8 @@ import scipy.sparse as sp
 
 from marginsvm._threads import single_threaded_blas
 from marginsvm._typing import Array
+from marginsvm.problem.matrix import dense
 from marginsvm.separation import families, program
-from marginsvm.separation.arguments import dense
 from marginsvm.separation.families import FINITE, UNIDENTIFIED
 from marginsvm.separation.program import Parts, Split
 from marginsvm.separation.proof import (

@@ -44,7 +44,7 @@ from scipy.sparse.linalg import lsmr
 from marginsvm._rounding import UNIT, rounding_of
 from marginsvm._typing import Array
 from marginsvm.certificate import exact_algebra as exact
-from marginsvm.separation.arguments import dense
+from marginsvm.problem.matrix import dense
 from marginsvm.separation.regression import MOST_INTEGERS, Regression
 
 Parts = tuple[Array, Array]  # numbers in double-double arithmetic: high and low parts

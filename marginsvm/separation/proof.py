@@ -19,8 +19,8 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 from marginsvm._rounding import UNIT
 from marginsvm._typing import Array
 from marginsvm.certificate import exact_algebra as exact
+from marginsvm.problem.matrix import dense
 from marginsvm.separation import families, program
-from marginsvm.separation.arguments import dense
 from marginsvm.separation.program import NO_LENGTH, TINY, ZERO, Parts, Split
 from marginsvm.separation.regression import MOST_INTEGERS, Regression
 

@@ -16,7 +16,8 @@ import scipy.sparse as sp
 
 from marginsvm._threads import cached_property
 from marginsvm._typing import Array
-from marginsvm.separation.arguments import Arguments, dense
+from marginsvm.problem.matrix import dense
+from marginsvm.separation.arguments import Arguments
 
 # Largest number of entries of X that are read as integers, and of rows in integers.
 MOST_INTEGERS = 2_000_000

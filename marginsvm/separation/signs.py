@@ -9,8 +9,8 @@ import numpy as np
 
 from marginsvm._typing import Array
 from marginsvm.certificate import exact_algebra as exact
+from marginsvm.problem.matrix import dense
 from marginsvm.separation import families, program
-from marginsvm.separation.arguments import dense
 from marginsvm.separation.program import CLEAR, NO_LENGTH, TINY, Split, multiplied
 from marginsvm.separation.proof import SIMPLEX, Face, not_positive
 from marginsvm.separation.regression import Regression

@@ -31,11 +31,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from marginsvm._typing import Array
+from marginsvm.problem.examples import FloatExamples
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.solvers.solution import INWARD, Solution
 from marginsvm.solvers.systems import NewtonSystem, curvature_of_f
@@ -223,7 +224,7 @@ class Loss:
         self.rho = np.asarray(rho)
         self.v = np.asarray(v)
         # The program without X, for f and alpha only.
-        self.light = replace(qp, examples=cast("Any", Count(qp.examples.n)))
+        self.light = replace(qp, examples=cast("FloatExamples", Count(qp.examples.n)))
         self.s = np.asarray(qp.ridge + self.rho)
         target = np.array(np.broadcast_to(qp.target + self.rho * self.v, qp.shape))
         self.target = qp.rows.fill(target, -np.inf)

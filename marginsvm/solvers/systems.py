@@ -24,6 +24,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from marginsvm._typing import Array, Stored
+from marginsvm.problem.matrix import dense
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.row_maps import IntervalEnds
 
@@ -142,10 +143,8 @@ def even_weights(qp: QuadraticProgram) -> Array:
 
 def written_rows(qp: QuadraticProgram, ids: Array) -> Array:
     """Rows of A for given flat indices, as a dense array; of CSR without the mean."""
-    X = qp.design.rows(qp.rows.example_of(ids))
+    X = dense(qp.design.rows(qp.rows.example_of(ids)))
     C = qp.rows.of_scores(ids)
-    if not isinstance(X, np.ndarray):
-        X = X.toarray()
     return np.asarray((C[:, :, None] * X[:, None, :]).reshape(len(C), -1))
 
 
