@@ -133,6 +133,7 @@ class DualState(CallbackSupportMixin):
                     max_subtasks=self._looks(algorithm, stopping, played)
                 )
                 context.call_on_fit_task_begin(estimator=self, X=X, y=y)
+                callbacks = getattr(self, "_skl_callbacks", None)
 
                 def results(progress: Progress, status: str) -> dict[str, object]:
                     return self._results(
@@ -163,7 +164,7 @@ class DualState(CallbackSupportMixin):
                         gap = relative_gap(progress.lower, progress.upper)
                         line = f"iteration {n}: {text} (relative gap {gap:.3g})"
                         print(f"[{type(self).__name__}] {line}")
-                    if not getattr(self, "_skl_callbacks", None):
+                    if not callbacks:
                         return False
                     task = context.subcontext(task_name="iteration")
                     known = {"X": X, "y": y}

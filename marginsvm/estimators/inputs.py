@@ -237,8 +237,10 @@ def validated(
             and X.size > 0
             and X.dtype in how["dtype"]
         )
-        as_is = as_is and not how.get("ensure_all_finite", True)
         X = validate_data(copy, X, skip_check_array=as_is, **how)
+        if as_is and how.get("ensure_all_finite", True):
+            name = type(estimator).__name__
+            assert_all_finite(X, estimator_name=name, input_name="X")
         check_consistent_length(X, y)
     else:
         found = validate_data(copy, X, y, **how)

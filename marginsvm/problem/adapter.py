@@ -297,7 +297,7 @@ class KernelMatrixAdapter(ABC):
             p=self.norm_of_predictors.p,
         )
 
-    @property
+    @cached_property
     def prices(self) -> list[Array | None]:
         """``C m`` of the examples, for each program; None: alpha has no upper bounds."""
         if self.loss != "hinge" or np.isinf(self.C):

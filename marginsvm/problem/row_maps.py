@@ -22,13 +22,12 @@ from collections.abc import Callable
 from math import prod
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from marginsvm._threads import cached_property
 from marginsvm._typing import Array, Index, Values
 from marginsvm.problem.design import Design
 from marginsvm.problem.examples import FloatExamples
-from marginsvm.problem.intercepts import laplacian
+from marginsvm.problem.intercepts import laplacian, least_squares
 
 # Of weights that are balanced: the part of a cap that counts as rounding, and the least factor.
 FULL = 1e-14
@@ -440,7 +439,7 @@ class ClassPairs(RowMap):
             if mass:
                 H[m, :m] = H[:m, m] = part.coefficients(own).sum(axis=0)[:m]
                 H[m, m] = own.sum()
-            x = np.linalg.lstsq(H, total * np.append(-off, short), rcond=None)[0]
+            x = least_squares(H, total * np.append(-off, short))
             offsets = np.append(x[:m], np.zeros(self.k - m))
             move = offsets[part.codes][:, None] - offsets + x[m]
             if linked is not None:
@@ -457,11 +456,6 @@ class ClassPairs(RowMap):
 
     def take(self, i: Array) -> tuple[Array, RowMap]:
         return i, ClassPairs(self.codes[i], self.k)
-
-    @cached_property
-    def _members(self) -> csr_array:
-        ends = np.arange(self.n + 1)
-        return csr_array((np.ones(self.n), self.codes, ends), self.shape).T
 
     def moments(self, examples: Design, own: Array, linked: Array | None) -> Array:
         k = self.k
@@ -482,7 +476,9 @@ class ClassPairs(RowMap):
         return blocks.reshape(k * d1, k * d1)
 
     def curvature(self, own: Array, linked: Array | None) -> Array:
-        H = laplacian(self._members @ own)
+        k = self.k
+        pairs = self.codes[:, None] * k + np.arange(k)
+        H = laplacian(np.bincount(pairs.ravel(), own.ravel(), k * k).reshape(k, k))
         if linked is not None:
             H += np.diag(linked.sum(axis=1) @ linked) - linked.T @ linked
         return H

@@ -27,10 +27,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from scipy.linalg.lapack import dgelsy, dgeqrf, dormqr, dpstrf
+from scipy.linalg.lapack import dgeqrf, dormqr, dpstrf
 from scipy.optimize import nnls
 
 from marginsvm._typing import Array, Values
+from marginsvm.problem.intercepts import BLOCK, least_squares
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.row_maps import ClassPairs
 from marginsvm.solvers.solution import NOTHING, Solution
@@ -254,7 +255,6 @@ STIFF = 1e3  # penalty on F'u in nonnegative least squares
 WRITTEN = 200  # features that rows are written out with, whatever their number
 THIN = 1e-6  # margin (in radii) below which A'u has too few digits
 FALLING = 1e-14  # u falls to 0 if it is below minus this, relative to the largest
-BLOCK = 70  # columns that LAPACK works on together, and a few
 
 
 def nearest_point(qp: QuadraticProgram, work: Array, F: Array) -> Solved | None:
@@ -325,17 +325,6 @@ def wolfe(A: Array, F: Array, g: Array, u: Array) -> tuple[Array, Array, Array]:
             break
         some[worst] = True
     return u, f, w
-
-
-def least_squares(A: Array, b: Array) -> Array:
-    """The shortest x with the least ``|A x - b|``; by LAPACK, as these systems are small."""
-    m, n = A.shape
-    if n == 0:
-        return np.zeros(0)
-    x = np.zeros((max(m, n), 1))
-    x[:m, 0] = b
-    order = np.zeros((n, 1), np.int32)
-    return dgelsy(A, x, order, EPS * len(x), BLOCK * (n + 2))[1][:n, 0]
 
 
 PRODUCTS = 300  # largest number of conjugate gradient iterations
@@ -492,7 +481,7 @@ def balanced(qp: QuadraticProgram, alpha: Array, full: Array) -> Array | None:
             room = np.where(full, 0.0, np.minimum(alpha, caps - alpha))
         F = qp.of_f(qp.rows.ids)
         off = qp.balance(alpha) - qp.g
-        x = np.linalg.lstsq(F.T @ (room[:, None] * F), -off)[0]
+        x = least_squares(F.T @ (room[:, None] * F), -off)
         alpha = alpha + room * (F @ x)
     return alpha if _is_feasible(qp, alpha) else None
 

@@ -110,7 +110,7 @@ class RowBounds(NamedTuple):
         if self.each > 1:
             return np.repeat(xi, self.each)
         without = self.target.shape[-1] - xi.shape[-1]
-        return joined(xi, np.zeros((*xi.shape[:-1], without)))
+        return joined(xi, np.zeros((*xi.shape[:-1], without))) if without else xi
 
 
 def dot(x: Array, y: Array) -> Array:

@@ -24,6 +24,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from marginsvm._typing import Array, Stored
+from marginsvm.problem.intercepts import least_squares
 from marginsvm.problem.matrix import dense
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.row_maps import IntervalEnds
@@ -155,21 +156,21 @@ class WrittenOut:
     ----------
     R, g : ndarray
         In the order of x = (w, f).
-    tall : ndarray
-        E and, below, the differences of each two of the ``each`` rows that share a cap.
+    wide : ndarray
+        E' and, to its right, the differences of each two of the ``each`` rows that share a cap.
     """
 
     def __init__(self, E: Array, R: Array, g: Array, each: int = 1) -> None:
-        self.E = E
+        self.transposed = np.ascontiguousarray(E.swapaxes(-1, -2))
+        self.E = self.transposed.swapaxes(-1, -2)
         self.R = R
         self.g = g
-        self.transposed = E.swapaxes(-1, -2)
-        self.tall = E
+        self.wide = self.transposed
         self.pairs = a, b = np.triu_indices(each, 1)
         if each > 1:
             of = E.reshape(-1, each, E.shape[1])
             apart = (of[:, a] - of[:, b]).reshape(-1, E.shape[1])
-            self.tall = np.vstack([E, apart])
+            self.wide = np.hstack([self.transposed, apart.T])
 
     @classmethod
     def of(cls, qp: QuadraticProgram) -> WrittenOut:
@@ -189,7 +190,8 @@ class WrittenOut:
 
     def take(self, some: Array) -> WrittenOut:
         """Systems of some programs of a stack."""
-        return WrittenOut(self.E[some], self.R, self.g)
+        E = self.transposed[some].swapaxes(-1, -2)
+        return WrittenOut(E, self.R, self.g)
 
     def start(self, u: Array) -> Array:
         """``x = (A'u, 0)``."""
@@ -222,15 +224,15 @@ class WrittenOut:
 
     def moments(self, weights: RowWeights) -> Array:
         """``E'WE``."""
-        E = self.E
+        wide = self.transposed
         v = weights.own
         if weights.pull is not None:
             of = weights.linked.reshape(weights.free.shape)
             a, b = self.pairs
-            E = self.tall
+            wide = self.wide
             v = np.append(v, of[:, a] * of[:, b])
-        root = E * np.sqrt(v)[..., None]
-        return root.swapaxes(-1, -2) @ root
+        root = wide * np.sqrt(v)[..., None, :]
+        return root @ root.swapaxes(-1, -2)
 
     def factor(self, weights: RowWeights) -> Direction:
         """Factorise the system for given weights W."""
@@ -525,7 +527,7 @@ class NewtonSystem:
         solved = Factor(M).columns(np.column_stack([values, F]))
         y = solved[:, 0]
         of_F = solved[:, 1:]
-        df = -np.linalg.lstsq(F.T @ of_F, F.T @ y, rcond=None)[0]
+        df = -least_squares(F.T @ of_F, F.T @ y)
         alpha = np.zeros(qp.shape)
         alpha.flat[free] = y + of_F @ df
         return r - qp.rmatvec(alpha), df
