@@ -33,7 +33,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -42,7 +41,7 @@ from scipy.optimize import linprog
 from scipy.sparse.linalg import lsmr
 
 from marginsvm._rounding import UNIT, rounding_of
-from marginsvm._typing import Array
+from marginsvm._typing import Array, Stored, Values
 from marginsvm.certificate import exact_algebra as exact
 from marginsvm.problem.matrix import dense
 from marginsvm.separation.regression import MOST_INTEGERS, Regression
@@ -109,7 +108,7 @@ class Split:
     independent: Array
     dependent_by_rounding: Array
     face: Array
-    basis: Any
+    basis: Stored
     null_vector: Array
     spanned: bool = True
 
@@ -138,8 +137,8 @@ def split(regression: Regression, everything: bool = False) -> Split:
     for _ in range(ROUNDS):
         sample = np.flatnonzero(chosen)
         A = regression.rows(sample)
-        if sp.issparse(A) and may_be_dense(A.shape[0], d):
-            A = A.toarray()
+        if may_be_dense(A.shape[0], d):
+            A = dense(A)
         found = _split(regression, sample, A, q[sample])
         if chosen.all():
             return found
@@ -207,7 +206,7 @@ def may_be_dense(n: int, d: int) -> bool:
     return n * d <= DENSE and n * d * min(n, d) <= MULTIPLICATIONS
 
 
-def _split(regression: Regression, sample: Array, A: Any, q: Array) -> Split:
+def _split(regression: Regression, sample: Array, A: Stored, q: Array) -> Split:
     """Split a sample with rows A. Some of its dual variables q may be known; others are 0."""
     n, d = regression.shape
     # Powers of two, by which columns (and, below, rows) have entries of about 1.
@@ -255,12 +254,12 @@ def _split(regression: Regression, sample: Array, A: Any, q: Array) -> Split:
     )
 
 
-def _lengths(T: Any) -> Array:
+def _lengths(T: Stored) -> Array:
     """Lengths of rows."""
     return np.asarray(np.sqrt((T * T).sum(axis=1)))
 
 
-def _with_rows(T: Any, factors: Array) -> Any:
+def _with_rows(T: Stored, factors: Array) -> Stored:
     """Rows times factors."""
     if sp.issparse(T):
         return sp.csr_array(sp.diags_array(factors) @ T)
@@ -277,7 +276,7 @@ def _random_dependence(S: Array, independent: Array) -> Array:
     return out
 
 
-def _columns_of_sparse(S: Any) -> tuple[Array, Any, Array]:
+def _columns_of_sparse(S: sp.csr_array) -> tuple[Array, sp.csr_array, Array]:
     """Identified columns, a basis of what all columns span, and a random null vector.
 
     If the null space is too large to be known, the basis has all columns.
@@ -436,7 +435,7 @@ def multiplied(A: Array, B: Array) -> Parts:
 
 
 def faces(
-    Z: Any, equality: Array, q: Any = 0.0
+    Z: Stored, equality: Array, q: Values = 0.0
 ) -> tuple[Array, Array, Array, Array, bool]:
     """Separated rows, a direction, dual variables and a basis of the face, for unit rows.
 
@@ -496,7 +495,7 @@ def faces(
     return separated, N @ w, q, N, True
 
 
-def _combined(Z: Any, equality: Array, q: Array, parts: list[Array]) -> Array:
+def _combined(Z: Stored, equality: Array, q: Array, parts: list[Array]) -> Array:
     """Dual variables with ``Z'q = 0``, from those of each face in turn.
 
     ``Z'q = 0`` holds for them on their face. Outside, those before balance them: they change in
@@ -520,7 +519,7 @@ def null_space(T: Array) -> Array:
     return np.asarray(V[rank:].T)
 
 
-def _balancing(Z: Any, q: Array, by: Array) -> Array:
+def _balancing(Z: Stored, q: Array, by: Array) -> Array:
     """The least changes of q, in units of ``by``, for which ``Z'q = 0``."""
     out = np.zeros(len(q))
     some = np.flatnonzero(by)
@@ -543,7 +542,7 @@ MANY_COLUMNS = 2000  # above these, lsmr takes the place of a factorised Hessian
 LSMR = 300  # its iterations for a step
 
 
-def _hinge(T: Any) -> tuple[Array, Array]:
+def _hinge(T: Stored) -> tuple[Array, Array]:
     """Minimise ``|max(0, 1 - T w)|^2`` by Newton's method: w, and the slack.
 
     At a minimum, ``T' slack = 0``. If all margins become positive before, the slack is 0. If
@@ -597,7 +596,7 @@ TOLERANCES = {f"{side}_feasibility_tolerance": 1e-9 for side in ("primal", "dual
 SECONDS = 10.0  # time limit of a linear program
 
 
-def program(T: Any, E: Any = None) -> tuple[Array, Array]:
+def program(T: Stored, E: Stored | None = None) -> tuple[Array, Array]:
     """A direction, and the dual variables of T and of the equalities; zeros if time is short."""
     n, k = T.shape
     if E is None:
@@ -617,7 +616,7 @@ def program(T: Any, E: Any = None) -> tuple[Array, Array]:
     return found.x[:k], np.append(-found.ineqlin.marginals, found.eqlin.marginals)
 
 
-def null_vectors(S: Any, most: int = VECTORS) -> tuple[Array, bool]:
+def null_vectors(S: Stored, most: int = VECTORS) -> tuple[Array, bool]:
     """Orthonormal vectors of the null space of rows, and whether they span it.
 
     For large matrices, only some random ones, at most that many.

@@ -9,13 +9,12 @@ of floats and of integers.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from marginsvm._threads import cached_property
-from marginsvm._typing import Array
+from marginsvm._typing import Array, Stored
 from marginsvm.problem.matrix import dense
 from marginsvm.separation.arguments import Arguments
 
@@ -30,7 +29,7 @@ FIRST = slice(50)  # rows that usually tell that a column holds no decimals
 INT64 = 2.0**61  # differences of two smaller numbers are int64
 
 
-def as_printed(X: Any) -> tuple[Any, Array, Array] | None:
+def as_printed(X: Stored) -> tuple[Stored, Array, Array] | None:
     """X as printed: columns of integers, each in its own unit.
 
     Returns X times the units, in float64; the units; and which columns were rounded.
@@ -113,7 +112,7 @@ class Regression:
     """
 
     arguments: Arguments
-    X: Any
+    X: Stored
     plus: Array
     minus: Array
     equality: Array
@@ -136,7 +135,7 @@ class Regression:
         if self.shape[0] * self.blocks > SPARSE * filled_blocks:
             self.X = sp.csr_array(self.X)
 
-    def rows(self, at: Array) -> Any:
+    def rows(self, at: Array) -> Stored:
         """Rows in floats."""
         plus, minus = self._ends(self.X, at)
         return plus - minus
@@ -151,26 +150,25 @@ class Regression:
         plus, minus = self._ends(self.X, at)
         return 2.0**-49 * (dense(abs(plus) + abs(minus)) + 2.0**-9 * self.reach)
 
-    def _ends(self, X: Any, at: Array) -> tuple[Any, Any]:
+    def _ends(self, X: Stored, at: Array) -> tuple[Stored, Stored]:
         """The two points that each row compares."""
         return self._points(X, self.plus[at]), self._points(X, self.minus[at])
 
-    def _points(self, X: Any, points: Array) -> Any:
+    def _points(self, X: Stored, points: Array) -> Stored:
         """Points as vectors over all columns."""
         example, block = np.divmod(points, self.blocks)
         some = points >= 0
         d = X.shape[1]
-        if sp.issparse(X):
-            x = X[example]
-            size = np.diff(x.indptr)
-            values = x.data * np.repeat(some, size)
-            columns = x.indices + np.repeat(block * d, size)
-            return sp.csr_array(
-                (values, columns, x.indptr), (len(points), self.shape[1])
-            )
-        out = np.zeros((len(points), self.blocks, d), X.dtype)
-        out[some, block[some]] = X[example[some]]
-        return out.reshape(len(points), self.shape[1])
+        shape = len(points), self.shape[1]
+        if isinstance(X, np.ndarray):
+            out = np.zeros((len(points), self.blocks, d), X.dtype)
+            out[some, block[some]] = X[example[some]]
+            return out.reshape(shape)
+        x = X[example]
+        size = np.diff(x.indptr)
+        values = x.data * np.repeat(some, size)
+        columns = x.indices + np.repeat(block * d, size)
+        return sp.csr_array((values, columns, x.indptr), shape)
 
     @cached_property
     def _whole(self) -> Array:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from marginsvm._typing import Array
+from marginsvm._typing import Array, Values
 from marginsvm.certificate import exact_algebra as exact
 from marginsvm.problem.matrix import dense
 from marginsvm.separation import families, program
@@ -80,7 +79,7 @@ class Cone:
     """
 
     def __init__(
-        self, regression: Regression, found: Split, face: Any, few: bool
+        self, regression: Regression, found: Split, face: Face | None, few: bool
     ) -> None:
         self.regression = regression
         self.found = found
@@ -110,7 +109,7 @@ class Cone:
         self.z = np.linalg.lstsq(self.F * unit[:, None], w, rcond=None)[0]
         self.z /= np.sqrt(self.z @ self.z) or 1.0
 
-    def take(self, w: Array, low: Any = 0.0) -> bool:
+    def take(self, w: Array, low: Values = 0.0) -> bool:
         """Note the signs of a direction of the cone; if it is outside, violated rows join T."""
         direction = (w, low + 0 * w)
         bad, signs = not_positive(
@@ -181,6 +180,7 @@ class Cone:
     def on_face(self, at: Array, j: int) -> tuple[Array, Array]:
         """Rows, and a column's unit vector, on the face: integers."""
         face = self.face
+        assert face is not None
         used = np.flatnonzero(face.vectors.any(axis=0))
         M = self.regression.integers(at)[:, face.independent[used]]
         if not face.is_all:
