@@ -57,7 +57,8 @@ def product(A: Array, B: Array, chain: int = CHAIN) -> Array:
     NumPy's matmul keeps other threads waiting where it gives up to 500 numbers (2.4), but dot
     copies parts of columns.
     """
-    n, found = A.shape[-1], None
+    n = A.shape[-1]
+    found = None
     for i in range(0, n or 1, chain or n or 1):
         a, b = (A[..., i : i + chain], B[i : i + chain]) if n > (chain or n) else (A, B)
         part: Array = np.dot(a, b) if a.flags.forc and b.flags.forc else a @ b
@@ -69,7 +70,8 @@ def product(A: Array, B: Array, chain: int = CHAIN) -> Array:
 def inner(A: Array, B: Array) -> float:
     """Sum of the products of all entries, without a copy where both are in the same order."""
     if A.flags.f_contiguous and B.flags.f_contiguous:
-        A, B = A.T, B.T
+        A = A.T
+        B = B.T
     return float(np.vdot(A, B))
 
 
@@ -117,7 +119,8 @@ def check_exact(X: Any, name: str = "X") -> None:
 
 def _suspects(values: Array) -> Array:
     """Those of the numbers that float64 may round."""
-    kind, large = values.dtype.kind, 2**53
+    kind = values.dtype.kind
+    large = 2**53
     if kind in "iu" and values.itemsize == 8:
         return values[(values > large) | (values < -large)]
     if kind == "f" and values.itemsize > 8:
@@ -137,15 +140,18 @@ def _is_rounded(value: Any) -> bool:
 def exact_inner(a: Array, b: Array, *added: float) -> float:
     """The sum of ``a b`` and of the numbers ``added``, rounded once."""
     some = a.nonzero()
-    a, b = a[some], b[some]
+    a = a[some]
+    b = b[some]
     product = a * b
     return fsum([*product.tolist(), *rounding_of(product, a, b).tolist(), *added])
 
 
 def rounding_of(product: Array, a: Array, b: Array) -> Array:
     """What rounding has taken from a product: ``a b - product``, a number of float64 (Dekker)."""
-    a_high, b_high = _high(a), _high(b)
-    a_low, b_low = a - a_high, b - b_high
+    a_high = _high(a)
+    b_high = _high(b)
+    a_low = a - a_high
+    b_low = b - b_high
     rest = ((product - a_high * b_high) - a_low * b_high) - a_high * b_low
     return np.asarray(a_low * b_low - rest)
 

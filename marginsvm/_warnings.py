@@ -29,10 +29,12 @@ def warn(message: str | Warning, category: type[Warning]) -> None:
     category : type
         That of the message.
     """
-    frame, text = sys._getframe(1), str(message)
+    frame = sys._getframe(1)
+    text = str(message)
     while frame.f_code.co_filename.startswith(_INSIDE) and frame.f_back is not None:
         frame = frame.f_back
-    file, line = frame.f_code.co_filename, frame.f_lineno
+    file = frame.f_code.co_filename
+    line = frame.f_lineno
     module = frame.f_globals.get("__name__", "")
     actions = (
         action

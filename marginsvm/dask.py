@@ -125,7 +125,8 @@ class DaskMargin(ClassifierMixin, BaseEstimator):
         last: Any = getattr(self, "estimator_", None)
         fitted._validate_params()
         refuse_blocks(fitted)
-        blocks, name = enumerate(_blocks(X, y, sample_weight)), type(fitted).__name__
+        blocks = enumerate(_blocks(X, y, sample_weight))
+        name = type(fitted).__name__
         checked = client.compute(
             [delayed(look)(name, number, block) for number, block in blocks]
         )
@@ -143,7 +144,8 @@ class DaskMargin(ClassifierMixin, BaseEstimator):
         finally:  # an interrupt or an error keeps the model so far
             certificate = getattr(fitted, "certificate_", None)
             if certificate is not getattr(last, "certificate_", None):
-                self.estimator_, self.classes_ = fitted, fitted.classes_
+                self.estimator_ = fitted
+                self.classes_ = fitted.classes_
                 self.n_features_in_ = fitted.n_features_in_
         return self
 
@@ -289,15 +291,15 @@ class _Chunks(Blocks):
     ) -> None:
         ends = np.cumsum(sizes)
         super().__init__(lambda: (), (int(ends[-1]), width), dtype, sparse)
-        self._client, self._chunks, self._sizes = client, chunks, sizes
+        self._client = client
+        self._chunks = chunks
+        self._sizes = sizes
         self._places = [
             slice(int(e - n), int(e)) for e, n in zip(ends, sizes, strict=True)
         ]
         distributed.wait(chunks)
-        threads, where = (
-            max(client.nthreads().values(), default=1),
-            client.who_has(chunks),
-        )
+        threads = max(client.nthreads().values(), default=1)
+        where = client.who_has(chunks)
         of_worker: dict[Any, list[int]] = {}
         for c, chunk in enumerate(chunks):
             of_worker.setdefault(tuple(where[chunk.key][:1]), []).append(c)
@@ -399,7 +401,8 @@ def _chunk(
 
 def _applied(estimator: Any, method: str, X: Any, dtype: np.dtype) -> Any:
     """Call a method on an array, or lazily on the parts of a dask collection."""
-    call, k = getattr(estimator, method), len(estimator.classes_)
+    call = getattr(estimator, method)
+    k = len(estimator.classes_)
     wide = method == "decision_function" and k > 2
     if isinstance(X, da.Array):
         X = X.rechunk({1: -1})

@@ -196,13 +196,11 @@ class CostCurveDisplay:
         best: float | None = None,
         name: str = "",
     ) -> None:
-        self.Cs, self.scores, self.path, self.best, self.name = (
-            Cs,
-            scores,
-            path,
-            best,
-            name,
-        )
+        self.Cs = Cs
+        self.scores = scores
+        self.path = path
+        self.best = best
+        self.name = name
 
     @classmethod
     def from_estimator(
@@ -233,10 +231,12 @@ class CostCurveDisplay:
         """
         estimator, _ = unwrapped(estimator, "scores_", of="MaxMarginClassifierCV")
         name = type(estimator).__name__ if name is None else name
-        Cs, scores = estimator.Cs_, estimator.scores_
+        Cs = estimator.Cs_
+        scores = estimator.scores_
         if Cs.ndim > 1:  # several gammas
             i = int(np.flatnonzero(estimator.gammas_ == estimator.gamma_)[0])
-            Cs, scores = Cs[i], scores[:, i]
+            Cs = Cs[i]
+            scores = scores[:, i]
         drawn = cls(Cs, scores=scores, best=estimator.C_, name=name)
         return drawn.plot(ax=ax, **line_kw)
 
@@ -364,7 +364,9 @@ class SeparationDisplay:
     """
 
     def __init__(self, report: Any, X: Any = None, y: Any = None) -> None:
-        self.report, self.X, self.y = report, X, y
+        self.report = report
+        self.X = X
+        self.y = y
 
     @classmethod
     def from_report(
@@ -447,7 +449,8 @@ class SeparationDisplay:
         )
 
     def _draw_examples(self, ax: Any) -> None:
-        X, y = np.asarray(self.X, dtype=float), np.asarray(self.y)
+        X = np.asarray(self.X, dtype=float)
+        y = np.asarray(self.y)
         if X.ndim != 2 or X.shape[1] != 2:
             raise ValueError(
                 f"a plot of examples needs two features, but X is {X.shape}"

@@ -227,7 +227,8 @@ class Progress(NamedTuple):
         self, problem: KernelMatrixAdapter, error: float = OTHER_DATA
     ) -> bool:
         """Whether the problem has these intervals, and A'alpha of the proof is the same there."""
-        mine, proof = self.intervals, self.proof
+        mine = self.intervals
+        proof = self.proof
         others = (
             problem.rows.intervals if isinstance(problem.rows, OutputRows) else None
         )
@@ -335,13 +336,17 @@ class Algorithm(Method[State]):
         n_iter: int,
     ) -> Progress:
         """The progress before, with better bounds by the state after ``n_iter`` iterations."""
-        lower, best = before.lower, before.best
-        upper, proof, fallback = before.upper, before.proof, before.fallback
+        lower = before.lower
+        best = before.best
+        upper = before.upper
+        proof = before.proof
+        fallback = before.fallback
         for candidate in self.candidates(problem, state):
             norm = problem.norm(candidate.vector)
             if not isfinite(norm):
                 problem.reread()
-                first, when = before.n_iter + 1, f"iteration {n_iter}"
+                first = before.n_iter + 1
+                when = f"iteration {n_iter}"
                 if first < n_iter:
                     when = f"iterations {first} to {n_iter}"
                 also = "" if problem.in_memory else ". Or a pass read other numbers"
@@ -353,16 +358,19 @@ class Algorithm(Method[State]):
                 fallback = candidate
             low = candidate.min_margin
             if low is not None and norm > 0.0 and low / norm > lower:
-                lower, best = low / norm, candidate
+                lower = low / norm
+                best = candidate
             if candidate.mass > 0.0 and norm / candidate.mass < upper:
-                upper, proof = norm / candidate.mass, candidate
+                upper = norm / candidate.mass
+                proof = candidate
         return before._replace(
             lower=lower, upper=upper, best=best, proof=proof, fallback=fallback
         )
 
     def certified(self, problem: KernelMatrixAdapter, progress: Progress) -> Certified:
         """Publish the best model and the best alpha so far, with certified bounds."""
-        found, (qp,) = progress.proof, problem.programs
+        found = progress.proof
+        (qp,) = problem.programs
         assert found is not None
         model, predictor = _best_model(self, problem, progress, qp)
         proof = publication.with_weights(qp, predictor, found.vector.coef)
@@ -411,7 +419,8 @@ def measured(w: Predictor, best: BestResponse) -> Candidate:
     -------
     Candidate
     """
-    low, offsets = best.weights.min_margin, best.weights.offsets
+    low = best.weights.min_margin
+    offsets = best.weights.offsets
     return Candidate(w, min_margin=low, fallback=True, offsets=offsets)
 
 
@@ -597,7 +606,8 @@ def play(
     ('certified', True)
     """
     progress = begin(algorithm, problem) if resume is None else resume.copy()
-    known, stopped = progress.certified, False
+    known = progress.certified
+    stopped = False
     # a resumed fit may have reached the goal already
     status = stopping.status_of(problem, progress, known) if known else None
     while not (
@@ -634,7 +644,8 @@ def begin(
     before : Progress, default=None
         Progress on the same examples with another C, for a warm start; all bounds are recomputed.
     """
-    rows, problem.work.passes = problem.rows, 0.0
+    rows = problem.rows
+    problem.work.passes = 0.0
     near = None if before is None else method.continued(problem, before)
     state = method.start(problem) if near is None else near
     return Progress(
@@ -662,13 +673,17 @@ def advance(
     interruptible: bool = False,
 ) -> Progress:
     """Make the steps up to the next look at the bounds, and keep the best of them."""
-    begun, problem.work.passes = time.perf_counter(), 0.0
-    state, n, limit = progress.state, progress.n_iter, stopping.max_iter
+    begun = time.perf_counter()
+    problem.work.passes = 0.0
+    state = progress.state
+    n = progress.n_iter
+    limit = stopping.max_iter
     end = stopping.next_look(n)
     while n < min(end, limit):
         if interruptible:
             let_interrupts_through()
-        before, state = state, algorithm.step(problem, state)
+        before = state
+        state = algorithm.step(problem, state)
         if state is before and n > progress.n_iter:
             # the bounds of a fixed point may end the fit; it is no iteration yet
             end = n
@@ -714,7 +729,8 @@ def check(
     than in its iteration.
     """
     status = stopping.promised(problem, progress)
-    n, before = progress.n_iter, progress.certified_at
+    n = progress.n_iter
+    before = progress.certified_at
     wait = before if status == "no_margin" else before // 10  # a proof takes longer
     promising = status is not None and n > before + wait
     is_soft = (
@@ -724,12 +740,14 @@ def check(
         return progress, None
     bounds = certify(algorithm, problem, progress)
     ended = stopping.status_of(problem, progress, bounds)
-    lower, upper = progress.lower, progress.upper
+    lower = progress.lower
+    upper = progress.upper
     if status == "no_margin":  # keep the bound of this proof
         upper = min(upper, bounds.upper)
     elif ended is None and status is not None and progress.error is None:
         # the unverified bounds were too optimistic: reset, so that later ones can replace them
-        lower, upper = min(lower, bounds.lower), max(upper, bounds.upper)
+        lower = min(lower, bounds.lower)
+        upper = max(upper, bounds.upper)
     after = progress._replace(
         certified_at=n, certified=bounds, lower=lower, upper=upper
     )
@@ -789,7 +807,8 @@ def _best_model(
         if found.primal.margin > 0.0:
             return best.vector, found
     last = algorithm.fallback(problem, progress)
-    model, known = last.vector, last.offsets
+    model = last.vector
+    known = last.offsets
     if problem.norm(model) <= NOTHING_LEFT * float(model.coef.sum()):
         model = problem.zeros()
 

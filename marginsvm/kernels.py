@@ -199,6 +199,7 @@ def _weights(
     random = np.random.RandomState(seed)
     shapes = (width, (width, n_features))
     a, V = (random.standard_normal(shape) / np.sqrt(width) for shape in shapes)
-    V, a = V.astype(dtype), a.astype(dtype)
+    V = V.astype(dtype)
+    a = a.astype(dtype)
     V.flags.writeable = a.flags.writeable = False  # shared by all calls
     return V, a

@@ -277,6 +277,8 @@ def theory_draws(
     True
     """
     unit = radius if n_classes == 2 else radius * sqrt(2.0)
-    n_rows, gamma, short = n_samples * (n_classes - 1), margin / unit, epsilon / unit
+    n_rows = n_samples * (n_classes - 1)
+    gamma = margin / unit
+    short = epsilon / unit
     first = (32.0 * log(n_rows) + 64.0 * log(2.0 / delta)) / (gamma * short) ** 2
     return max(ceil(first), ceil(32.0 / (delta * short**2)))

@@ -156,7 +156,9 @@ class ArrayBlocks:
                 yield block
 
     def __repr__(self) -> str:
-        X, (n, d), rows = self._parts[0], self.shape, self.block_rows
+        X = self._parts[0]
+        n, d = self.shape
+        rows = self.block_rows
         where = repr(Path(X.path).name) if isinstance(X, _Stored) else "in memory"
         return f"ArrayBlocks({n} x {d} {X.dtype}, {-(-n // rows)} blocks of {rows} rows, {where})"
 
@@ -179,7 +181,8 @@ class _Stored:
     """An array in an ``.npy`` file, or of this name in an ``.npz`` file, read slice by slice."""
 
     def __init__(self, path: StrPath, name: str = "") -> None:
-        self.path, self.name = os.path.abspath(path), name
+        self.path = os.path.abspath(path)
+        self.name = name
         self._is_examined = not name
         with _naming(self.path), open(path, "rb") as file:
             file.seek(self._place() if name else 0)
@@ -199,7 +202,8 @@ class _Stored:
                 f"{path} holds Python objects, which cannot be read so; save numbers"
             )
         self.nbytes = int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
-        size, wanted = os.path.getsize(path), self.offset + self.nbytes
+        size = os.path.getsize(path)
+        wanted = self.offset + self.nbytes
         if size < wanted:
             raise ValueError(
                 f"{path} is cut short: it has {size} bytes instead of {wanted}"
@@ -207,7 +211,8 @@ class _Stored:
 
     def __getitem__(self, rows: slice) -> Array:
         start, end, _ = rows.indices(self.shape[0])
-        n, width = self.shape[0], self.nbytes // max(1, self.shape[0])
+        n = self.shape[0]
+        width = self.nbytes // max(1, self.shape[0])
         order: Any = "F" if self.fortran else "C"
         part = np.empty((end - start, *self.shape[1:]), self.dtype, order)
         runs = part.T if self.fortran else part[None]  # each lies in one piece
@@ -221,7 +226,8 @@ class _Stored:
 
     def _place(self) -> int:
         """Where the array begins in a file of ``numpy.savez``."""
-        path, name = self.path, self.name
+        path = self.path
+        name = self.name
         with zipfile.ZipFile(path) as archive, open(path, "rb") as file:
             members = {
                 info.filename.removesuffix(".npy"): info for info in archive.infolist()
@@ -317,7 +323,8 @@ class ParquetBlocks:
     ) -> None:
         parquet = _pyarrow().parquet
         self.files = _listed(files, "*.parquet")
-        self.target, self.sample_weight = target, sample_weight
+        self.target = target
+        self.sample_weight = sample_weight
         self._rest = [target] if sample_weight is None else [target, sample_weight]
         with _naming(self.files[0]):
             schema = parquet.read_schema(self.files[0])
@@ -456,10 +463,8 @@ class SvmlightBlocks:
         block_bytes: int = 2**23,
     ) -> None:
         self.files = _listed(files)
-        self.zero_based, self.block_bytes = (
-            zero_based,
-            _positive("block_bytes", block_bytes),
-        )
+        self.zero_based = zero_based
+        self.block_bytes = _positive("block_bytes", block_bytes)
         if n_features is not None:
             self.n_features = _positive("n_features", n_features)
 

@@ -174,7 +174,8 @@ def _beside_the_best(clf: Any, X: Array, y: Array, where: str) -> None:
     C = getattr(clf, "C", np.inf)
     best = _fit(MaxMarginClassifier(C=C, fit_intercept=clf.fit_intercept), X, y)
     spare = _ROUNDED_SHARE * clf.certificate_.radius
-    margins, bounds = clf.history_["margin"], clf.history_["margin_bound"]
+    margins = clf.history_["margin"]
+    bounds = clf.history_["margin_bound"]
     assert np.all(margins <= best.margin_bound_ + spare), (
         f"{where}: a margin above the best"
     )
@@ -190,7 +191,8 @@ def _same(clf: Any, other: Any, what: str) -> None:
     """Assert that two fits have the same bounds, up to rounding."""
     spare = _ROUNDED_SHARE * abs(clf.margin_bound_)
     for name in ("margin_", "margin_bound_"):
-        one, two = getattr(clf, name), getattr(other, name)
+        one = getattr(clf, name)
+        two = getattr(other, name)
         assert abs(one - two) <= spare, f"{what}: {name} is {two}, not {one}"
 
 
@@ -243,7 +245,8 @@ def _values(estimator: type) -> None:
 @_checked("a continued fit is that of one go")
 def _continued(estimator: type) -> None:
     X, y = load_iris(return_X_y=True)
-    X, y = X[50:], y[50:]
+    X = X[50:]
+    y = y[50:]
     whole = _fit(_make(estimator, C=1.0, max_iter=12, tol=0.0), X, y)
     part = _fit(_make(estimator, C=1.0, max_iter=5, tol=0.0, warm_start=True), X, y)
     part = pickle.loads(pickle.dumps(part))

@@ -198,7 +198,8 @@ def lines_of_npy(raw):
     if not header:
         raise ValueError(f"the header {raw[10:90]}")
     order, kind, by_columns, n, d = (part.decode() for part in header.groups())
-    n, d = int(n), int(d)
+    n = int(n)
+    d = int(d)
     letter = KINDS[KINDS.index(kind) + 2]
     numbers = raw[header.end() :]
     numbers = struct.unpack(f"{order.replace('|', '<')}{n * d}{letter}", numbers)

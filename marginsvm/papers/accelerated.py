@@ -186,7 +186,8 @@ class MirrorProx(Algorithm):
         w = in_the_ball(problem, state.w_hat + eta * state.last)
         p = problem.respond(state.W + state.w_hat, eta).vector
         w_hat = in_the_ball(problem, state.w_hat + eta * p)
-        W, total = state.W + w, state.total + p
+        W = state.W + w
+        total = state.total + p
         p_hat = problem.respond(W, eta)
         return MirrorProxState(
             state.t + 1, w_hat, p_hat.vector, total, W, measured(W, p_hat)

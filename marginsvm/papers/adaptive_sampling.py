@@ -162,7 +162,8 @@ class AdaptiveSampling(Algorithm):
         offsets = copy(state.offsets)
         drawn = Draws(problem).play(w, g, offsets, t0, u, theta, beta)
         in_w, in_g = drawn.traces[0]  # of the g given; a draw adds z to w, too
-        c_w, c_g = state.c_w + in_w * state.c_g, in_g * state.c_g
+        c_w = state.c_w + in_w * state.c_g
+        c_g = in_g * state.c_g
         share_of_w = theta + drawn.traces[:-1, 0]
         share_of_g = drawn.traces[:-1, 1]
         for a in range(drawn.rows.shape[1]):
@@ -178,7 +179,8 @@ class AdaptiveSampling(Algorithm):
     ) -> Iterator[Candidate]:
         """Both sequences; the weighted draws are a distribution, and so dual feasible."""
         draws = Draws(problem)
-        w, g = draws.vector(state.w, state.c_w), draws.vector(state.g, state.c_g)
+        w = draws.vector(state.w, state.c_w)
+        g = draws.vector(state.g, state.c_g)
         low = problem.rows.group_min(problem.margins(w))
         yield Candidate(w, w.mass, problem.rows.min_margin(low), fallback=True)
         if g.mass > 0:
@@ -353,8 +355,10 @@ class Draws:
             F = F - y * self.slack * q
         else:
             F = F + self.slack * q
-        scores, coefficients = np.empty(F.T.shape), np.empty(q.T.shape)
-        scores[self.order], coefficients[self.order] = F.T, q.T
+        scores = np.empty(F.T.shape)
+        coefficients = np.empty(q.T.shape)
+        scores[self.order] = F.T
+        coefficients[self.order] = q.T
         problem = self.problem
         rows = self.problem.rows
         if problem.design is not None:

@@ -128,7 +128,8 @@ def _push(rows, r, delta, shift, u, size):
     sides = 1 if other < 0 else 2
     factor = rows.push * sign
     for part in range(sides if shift == 0.0 else 2 * sides):
-        side, after = part % sides, part // sides
+        side = part % sides
+        after = part // sides
         c = factor * (shift if after else delta)
         _axpy(rows, i, -c if side else c, u, (other if side else own) + after * size)
 
@@ -276,7 +277,8 @@ def _accelerate(rows, order, n, nu, gamma, w, s, u, work):
     z = work[0]
     phi = work[1]
     size = len(u) // 2
-    h, c = 0.0, 1.0
+    h = 0.0
+    c = 1.0
     for j in range(len(s)):
         s[j] -= w[j]
     for j in range(size):
@@ -310,7 +312,8 @@ def _accelerate(rows, order, n, nu, gamma, w, s, u, work):
             for j in range(size):
                 u[j] += h * u[size + j]
                 u[size + j] *= c
-            h, c = 0.0, 1.0
+            h = 0.0
+            c = 1.0
     for j in range(len(s)):
         w[j] += h * s[j]
         s[j] = w[j] + c * s[j]
@@ -403,7 +406,8 @@ def accelerate(
     nu = mu / n**2
     gamma = _accelerate(rows, order, float(n), nu, gamma, coef[:m], coef[m:], u, work)
     problem.work.passes += order.size / problem.n_rows
-    images, coefs = u.reshape(2, *alpha.image.shape), coef.reshape(2, *alpha.coef.shape)
+    images = u.reshape(2, *alpha.image.shape)
+    coefs = coef.reshape(2, *alpha.coef.shape)
     return Vector(images[0], coefs[0]), Vector(images[1], coefs[1]), float(gamma)
 
 

@@ -206,8 +206,10 @@ def _largest(x):
     a = b = c = d = x[0]
     for m in range(len(x) // 4):
         i = 4 * m
-        a, b = max(a, x[i]), max(b, x[i + 1])
-        c, d = max(c, x[i + 2]), max(d, x[i + 3])
+        a = max(a, x[i])
+        b = max(b, x[i + 1])
+        c = max(c, x[i + 2])
+        d = max(d, x[i + 3])
     for i in range(len(x) // 4 * 4, len(x)):
         a = max(a, x[i])
     return max(max(a, b), max(c, d))
@@ -254,7 +256,8 @@ def _balance(q, beta):
         _divide(q, beta)
         off = 0.0
         for c in range(k):
-            out, into = 0.0, 0.0
+            out = 0.0
+            into = 0.0
             for j in range(k):
                 H[c, j] = 1.0 / k - q.share[c, j] - q.share[j, c]
                 out += q.share[c, j]
@@ -267,7 +270,8 @@ def _balance(q, beta):
         _solve(H, step)
         high = low = step[0]
         for c in range(k):
-            high, low = max(high, step[c]), min(low, step[c])
+            high = max(high, step[c])
+            low = min(low, step[c])
         d = high - low
         factor = np.log1p(d) / d if d > 0.5 else 1.0
         for c in range(k):
@@ -318,7 +322,8 @@ def draw(game, offsets, q, rounds, t):
         size = cycle(q, u[0])
     rounds.sizes[t] = size
     for a in range(size):
-        c, j = path[a], path[a + 1]
+        c = path[a]
+        j = path[a + 1]
         r = j if len(q.e) > 1 else 0
         begin = game.starts[c]
         end = game.starts[c + 1]
@@ -327,7 +332,9 @@ def draw(game, offsets, q, rounds, t):
         run, rest = _find(q.runs, r, first, last, u[1 + c] * q.totals[c, j])
         begin += (run - first) * RUN
         i, _ = _find(q.e, r, begin, min(begin + RUN, end), rest)
-        rounds.rows[t, a, 0], rounds.rows[t, a, 1], rounds.rows[t, a, 2] = i, c, r
+        rounds.rows[t, a, 0] = i
+        rounds.rows[t, a, 1] = c
+        rounds.rows[t, a, 2] = r
 
 
 @_part
@@ -341,7 +348,8 @@ def _find(x, r, begin, end, at):
     found = begin
     for i in range(begin, end):
         if x[r, i] > 0.0:
-            found, before = i, running
+            found = i
+            before = running
             running += x[r, i]
             if running > at:
                 break
@@ -414,7 +422,9 @@ def move(game, w, g, rounds, t):
     drawn = rounds.rows[t]
     game.used[-1] += 1
     for a in range(size):  # the rows' own coordinates
-        i, c, r = drawn[a, 0], drawn[a, 1], drawn[a, 2]
+        i = drawn[a, 0]
+        c = drawn[a, 1]
+        r = drawn[a, 2]
         own = (2.0 * c - 1.0 if two else -1.0) * game.slack[i] / size
         g[r, i] += own
         w[r, i] += theta * own
@@ -425,7 +435,8 @@ def move(game, w, g, rounds, t):
         for a in range(size):
             c = drawn[a, 1]
             if drawn[a, 2] == r or (c == r and not two):
-                other, last = one, factor
+                other = one
+                last = factor
                 one = game.slot[game.order[drawn[a, 0]]]
                 sign = 2.0 * c - 1.0 if two else 1.0 if c == r else -1.0
                 factor = sign * game.scale / size
@@ -439,7 +450,8 @@ def _advance(game, w, g, factor, one, last, other, theta, beta):
             g[m] *= beta
             w[m] += theta * g[m]
         return
-    x, y = game.columns[one], game.columns[other]
+    x = game.columns[one]
+    y = game.columns[other]
     for m in range(len(w)):
         i = game.order[m] if game.by_number else m
         z = factor * x[i] + last * y[i]

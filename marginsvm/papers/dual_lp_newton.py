@@ -80,7 +80,8 @@ class Newton:
     ) -> tuple[Vector, Newton]:
         """A Newton step on some rows, with exact line search on the dual objective."""
         intervals = intervals_of(problem.rows)
-        low, high = intervals.low.ravel()[chosen], intervals.high.ravel()[chosen]
+        low = intervals.low.ravel()[chosen]
+        high = intervals.high.ravel()[chosen]
         weights = v.coef.ravel()[chosen]
         H = second_derivatives(problem, v, chosen)
         pull = (
@@ -205,7 +206,8 @@ def _best_step(problem: KernelMatrixAdapter, v: Vector, d: Vector) -> float:
         )
         return float((gain * d.coef).sum()) - problem.dot(d, v + t * d)
 
-    first, last = slope(0.0), slope(1.0)
+    first = slope(0.0)
+    last = slope(1.0)
     if first > 0.0 and last < -FLAT_SLOPE * first:
         return float(brentq(slope, 0.0, 1.0, xtol=SHORTEST_STEP, rtol=PRECISE))
     return 1.0 if last >= -FLAT_SLOPE * first else 0.0

@@ -93,7 +93,8 @@ class BestFit(NamedTuple):
             if np.isfinite(self.dual.multiple) or self.dual.ridge
             else fit.primal.violation
         )
-        P, D = float(fit.primal.objective), float(self.dual.objective(allowed))
+        P = float(fit.primal.objective)
+        D = float(self.dual.objective(allowed))
         gap = gap_of_norms(P, D) if P > 0.0 else 0.0
         if allowed == 0.0:
             return gap
@@ -115,7 +116,8 @@ class IntervalAscent(DualLp):
         """Begin at zero."""
         state = super().start(problem)
         farthest = intervals_of(problem.rows).farthest
-        fit, dual = self._fit(problem, state.v), self._dual(problem, state.v)
+        fit = self._fit(problem, state.v)
+        dual = self._dual(problem, state.v)
         return replace(state, found=BestFit(fit, state.v, dual, farthest))
 
     def measured(self, problem: KernelMatrixAdapter, state: DualLpState) -> DualLpState:
