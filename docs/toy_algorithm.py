@@ -34,9 +34,8 @@ class Fista(Algorithm):
 
     def step(self, problem, state):
         project = Euclidean(centre=state.y.coef)
-        best = problem.respond(
-            state.y, 1.0, project
-        )  # one pass; the norm of a row is at most 1
+        # one pass; the norm of a row is at most 1
+        best = problem.respond(state.y, 1.0, project)
         q, t, total = best.vector, state.t + 1, state.total + state.y
         y = q + (t - 1) / (t + 2) * (q - state.q)
         measured = Candidate(state.y, min_margin=best.weights.min_margin)

@@ -34,9 +34,8 @@ def draw(ax, clf):
         ax.fill(*own[ConvexHull(own).vertices].T, color=color, alpha=0.12, lw=0)
     ax.plot(*means.T, "kx-", ms=11, mew=2, lw=1)
     w = clf.coef_[0] / np.linalg.norm(clf.coef_)
-    foot = (
-        -clf.intercept_[0] / np.linalg.norm(clf.coef_) * w
-    )  # a point of the line w.x + b = 0
+    # a point of the line w.x + b = 0
+    foot = -clf.intercept_[0] / np.linalg.norm(clf.coef_) * w
     along = np.array([-w[1], w[0]])
     ends = foot + np.outer([-20, 20], along)
     strip = np.r_[ends + clf.margin_ * w, (ends - clf.margin_ * w)[::-1]]

@@ -24,9 +24,8 @@ NAMES = ["NV", "PI", "EH"]
 
 def patients():
     """NV, PI, EH and HG of 79 patients."""
-    here = Path(
-        globals().get("__file__", "a script of the gallery")
-    )  # which runs in its folder
+    # the gallery runs a script in its folder
+    here = Path(globals().get("__file__", "a script of the gallery"))
     table = np.loadtxt(here.with_name("endometrial.csv"), delimiter=",", skiprows=1)
     return table[:, :3], table[:, 3].astype(int)
 

@@ -36,10 +36,8 @@ def compiled(
     **options
         Those of ``numba.njit``.
     """
-    options |= {
-        "nogil": True,
-        "no_cfunc_wrapper": True,
-    }  # an entry from C takes time to compile
+    # an entry from C takes time to compile
+    options |= {"nogil": True, "no_cfunc_wrapper": True}
 
     def compile_loop(function: Callable[..., Any]) -> Any:
         if njit is None:

@@ -1,7 +1,8 @@
-"""Fits on a Dask cluster: the same rounds, each a pass over the chunks where they are.
+"""Fits on a Dask cluster: the same iterations, each a pass over the chunks where they are.
 
-The chunks stay on the workers. A round is a task for each thread of a worker and the chunks there.
-It is sent the predictor and gives margins and sums: O(k d) numbers, and k numbers for each example.
+The chunks stay on the workers. An iteration is a task for each thread of a worker and the chunks
+there. It is sent the predictor and gives margins and sums: O(k d) numbers, and k numbers for each
+example.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class DaskMargin(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     estimator : estimator
-        One whose rounds are passes over the data, with a linear kernel, such as
+        One whose iterations are passes over the data, with a linear kernel, such as
         :class:`marginsvm.MaxMarginClassifier` or :class:`marginsvm.MomentumMarginClassifier`. With
         ``warm_start=True``, a further fit continues ``estimator_``.
     client : distributed.Client, default=None
@@ -67,9 +68,9 @@ class DaskMargin(ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    A round is a task for each thread of a worker, which passes over the chunks that are there: as
-    many for each are best. If a worker is lost, Dask computes its chunks and its part of the round
-    again. When the fit ends or is interrupted, its data on the workers is released.
+    An iteration is a task for each thread of a worker, which passes over the chunks that are there:
+    as many for each are best. If a worker is lost, Dask computes its chunks and its part of the
+    iteration again. When the fit ends or is interrupted, its data on the workers is released.
     The driver holds the labels and, for each class and example, some numbers.
 
     Examples
@@ -113,8 +114,8 @@ class DaskMargin(ClassifierMixin, BaseEstimator):
         distributed.KilledWorker
             If workers are lost again and again.
         KeyboardInterrupt
-            After the current round, or at once on a second interrupt. As after an error in a round,
-            ``estimator_`` is the best model so far.
+            After the current iteration, or at once on a second interrupt. As after an error in an
+            iteration, ``estimator_`` is the best model so far.
         """
         client = self.client or _current_client()
         if client.asynchronous:
@@ -307,7 +308,7 @@ class _Chunks(Blocks):
             some[t::threads] for some in of_worker.values() for t in range(threads)
         )
         self._shares = [some for some in shares if some]
-        # what a task works on, so that no round lists all chunks
+        # what a task works on, so that no iteration lists all chunks
         of_shares = [[chunks[c] for c in some] for some in self._shares]
         self._grouped = client.map(list, of_shares, pure=False)
         self._sent: dict[int, tuple[Any, list[Any]]] = {}

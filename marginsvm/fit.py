@@ -629,9 +629,8 @@ def play(
     return Outcome(status or without, progress)
 
 
-@np.errstate(
-    over="ignore", invalid="ignore"
-)  # best_bounds checks the norms for overflow
+# best_bounds checks the norms for overflow
+@np.errstate(over="ignore", invalid="ignore")
 def begin(
     method: Method, problem: KernelMatrixAdapter, before: Progress | None = None
 ) -> Progress:

@@ -190,9 +190,8 @@ class TwoLayerReluNTK:
         return K
 
 
-@lru_cache(
-    maxsize=8
-)  # columns are asked for in blocks, and the weights cost as much as a block
+# columns are asked for in blocks, and the weights cost as much as a block
+@lru_cache(maxsize=8)
 def _weights(
     width: int, seed: int, n_features: int, dtype: np.dtype[Any]
 ) -> tuple[Array, Array]:

@@ -354,9 +354,8 @@ def test_proposition_3_and_theorems_5_and_9(kind, rng):
     bound, last, most = 1.5 * np.sqrt(np.log(len(A))), 0, 0.0
     for state in rounds(MIRROR_PROX, data, int(bound / gamma) + 20):
         margin = state.measured.min_margin
-        most = max(
-            most, data.norm(state.total) - margin
-        )  # both best responses in hindsight
+        # both best responses in hindsight
+        most = max(most, data.norm(state.total) - margin)
         if margin < 0:
             last = state.t
     assert last > 10

@@ -67,10 +67,8 @@ def containers(draw, X):
     if kind == "list":
         return X.tolist()
     S = sp.csr_array(X)
-    if kind in (
-        "zeros",
-        "duplicates",
-    ):  # every entry is stored, zeros too, or each in two parts
+    # every entry is stored, zeros too, or each in two parts
+    if kind in ("zeros", "duplicates"):
         parts = 1 + (kind == "duplicates")
         values = (np.repeat(X.ravel(), parts) / parts).astype(X.dtype)
         columns = np.tile(np.repeat(np.arange(d), parts), n)
@@ -216,9 +214,8 @@ def inspect(estimator, X, y, weight):
     assert np.isfinite([claim.margin, claim.margin_bound, claim.radius]).all()
     assert claim.margin <= claim.margin_bound
     counts = np.flatnonzero(np.ones(len(y)) if weight is None else weight)
-    seen = (X if sp.issparse(X) else np.asarray(X))[
-        counts
-    ]  # others may be of any length
+    # others may be of any length
+    seen = (X if sp.issparse(X) else np.asarray(X))[counts]
     assert np.isfinite(estimator.decision_function(seen)).all()
     assert set(estimator.predict(seen)) <= set(y)
     check = check_certificate(estimator, X, y, weight)
@@ -332,9 +329,8 @@ def test_kernel_values_that_overflow_are_refused(kernel, rng):
 @pairwise(cls=some_slow(WITH_KERNELS), kernel=["rbf", "poly", "laplacian"])
 def test_examples_that_are_all_the_same_to_a_kernel(cls, kernel, rng):
     X, y = np.repeat(rng.standard_normal((1, 60)), 80, axis=0), rng.integers(0, 2, 80)
-    clf = fit(
-        make(cls, kernel=kernel, max_iter=60), X, y
-    )  # about their mean, K is rounding
+    # about their mean, K is rounding
+    clf = fit(make(cls, kernel=kernel, max_iter=60), X, y)
     assert not clf.separable_
     assert check_certificate(clf, X, y)
 
@@ -355,9 +351,8 @@ def test_kernel_values_of_float32_hide_small_bounds(n, rng):
     clf = fit(
         PerceptronVonNeumann(kernel="poly", fit_intercept=False, max_iter=100), X, y
     )
-    assert (
-        clf.separable_ is None
-    )  # strips of K and all of it differ by more than 1e-6 would
+    # strips of K and all of it differ by more than 1e-6 would
+    assert clf.separable_ is None
     assert check_certificate(clf, X, y)
 
 

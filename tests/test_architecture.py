@@ -116,9 +116,8 @@ def test_modules_can_be_imported():
         try:
             import_module(name)
         except ImportError as error:
-            cause = (
-                error.__cause__ or error
-            )  # our own message has that of Python for its cause
+            # our own message has that of Python for its cause
+            cause = error.__cause__ or error
             assert isinstance(cause, ModuleNotFoundError), name
             assert cause.name.partition(".")[0] not in needed, name
 

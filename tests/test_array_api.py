@@ -80,9 +80,8 @@ LIBRARIES = {"array_api_strict": strict, "torch": torch}
 def dispatching():
     """Within it, scikit-learn dispatches; it wants SciPy's environment variable to be set."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(
-            "SCIPY_ARRAY_API", "1"
-        )  # scikit-learn looks for it when it is switched on
+        # scikit-learn looks for it when it is switched on
+        patch.setenv("SCIPY_ARRAY_API", "1")
         with config_context(array_api_dispatch=True):
             yield
 
@@ -398,9 +397,8 @@ def on_a_device(there, cls, problem, params):
             raise
         return
     exact = X.astype(np.float64)
-    with np.errstate(
-        over="ignore"
-    ):  # the check computes kernels anew, also of vast numbers
+    # the check computes kernels anew, also of vast numbers
+    with np.errstate(over="ignore"):
         inspect(with_attributes_on_host(estimator), exact, y, weight)
 
 

@@ -116,9 +116,8 @@ def test_problems_are_the_models_own(rng, model, k):
     """What is solved to ten digits falls short by nothing in its own problem, whichever it is."""
     X, y = overlapping(rng, n=45, k=k)
     y, weight = np.array(["a", "b", "c"])[y], rng.uniform(0.5, 2.0, len(y))
-    if not callable(
-        getattr(model, "kernel", "")
-    ):  # with one, SVC's support_ is of other examples
+    # with one, SVC's support_ is of other examples
+    if not callable(getattr(model, "kernel", "")):
         weight[::7] = 0.0
     forms = (
         (X, sp.csr_matrix(X))
@@ -219,9 +218,8 @@ def test_regressors(rng, model):
     assert its_own_best(model, X, y, weight) < 1e-5
     judged, distances = only(model, X, y, weight), np.abs(model.predict(X) - y)
     widths, of_width = [getattr(model, "epsilon", None)], 0.0
-    if isinstance(
-        model, NuSVR
-    ):  # the best of widths, of which many are ends but for rounding
+    # the best of widths, of which many are ends but for rounding
+    if isinstance(model, NuSVR):
         widths, of_width = distances, 2.0 * 0.3 * weight.sum()
     else:
         assert judged.n_errors == np.count_nonzero(

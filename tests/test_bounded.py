@@ -156,9 +156,8 @@ def imbalance(rng):
 def excess(rng):
     """Weights above the upper bounds of a share."""
     X, codes = np.array([[1.0], [3.0], [-1.0], [-3.0]]), np.array([1, 1, 0, 0])
-    qp = classification(
-        Design.of(X, np.zeros(1)), codes, 2, nu=1.0
-    )  # the mean of all: 2
+    # the mean of all: 2
+    qp = classification(Design.of(X, np.zeros(1)), codes, 2, nu=1.0)
     return dual(qp, np.array([0.5, 0.0, 0.5, 0.0]), FLOATS).margin_bound >= 2.0
 
 
@@ -253,9 +252,8 @@ def test_extended_precision_is_rounded_too(form, monkeypatch):
     extended = Design.combine_extended
     for careless in (
         lambda self, V: (extended(self, V)[0], np.zeros(1)),
-        lambda self, V: extended(
-            self, V.astype(float).astype(Extended)
-        ),  # of rounded weights
+        # of rounded weights
+        lambda self, V: extended(self, V.astype(float).astype(Extended)),
     ):
         monkeypatch.setattr(Design, "combine_extended", careless)
         assert not holds_for_all(case, 60)
@@ -288,9 +286,8 @@ def test_bounds_of_any_points_hold_in_fractions(name, p):
         )
         assert found.objective >= value.objective
         assert found.violation >= value.violation
-        if qp.by_margins and (
-            p == 2.0 or value.margin > 0
-        ):  # below 0, they are vacuous
+        # below 0, they are vacuous
+        if qp.by_margins and (p == 2.0 or value.margin > 0):
             assert found.margin <= value.margin
         alpha = some_alpha(qp, rng)
         for q in (alpha, balanced(qp, qp.feasible(alpha))):
@@ -298,9 +295,8 @@ def test_bounds_of_any_points_hold_in_fractions(name, p):
             if qp.game:
                 assert found.margin_bound >= bound.margin_bound >= value.margin
                 continue
-            widened = (
-                max(value.violation, 0) if qp.hard else 0
-            )  # as the predictor needs it
+            # as the predictor needs it
+            widened = max(value.violation, 0) if qp.hard else 0
             assert (
                 found.objective(widened) <= bound.objective(widened) <= value.objective
             )

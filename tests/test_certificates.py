@@ -293,9 +293,8 @@ def test_other_words_and_numbers_are_refused(exact, rng):
 
 @exactly_or_not
 def test_outcomes_are_checked(exact, rng):
-    soft = DualLpPerceptron(
-        C=1.0, random_state=0
-    )  # a soft margin separates only if examples do
+    # a soft margin separates only if examples do
+    soft = DualLpPerceptron(C=1.0, random_state=0)
     for model, (X, y), separates, lies in (
         (
             MaxMarginClassifier(),

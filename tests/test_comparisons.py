@@ -121,9 +121,8 @@ def test_a_way_to_travel_that_nobody_took(mode):
     report = proved(X, y, family="conditional", groups=groups)
     expected = ["finite"] * 6
     expected[mode] = "-inf"
-    if (
-        mode == 3
-    ):  # beside the income of those who fly: of both, the sum goes to minus infinity
+    # beside the income of those who fly: of both, the sum goes to minus infinity
+    if mode == 3:
         expected[2:4] = "inf", "inf"
     assert says(report) == ("quasi-complete", expected)
     rows, columns = report.remainder(X)

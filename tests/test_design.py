@@ -211,9 +211,8 @@ def rbf_of(A, B):
 def test_distances_have_no_more_than_their_error(spread, offset, form, rng):
     X = rng.standard_normal((40, 10))
     X[:, 0] = X[:, 0] * spread + offset
-    X[1::2] = X[::2] + 1e-3 * rng.standard_normal(
-        (20, 10)
-    )  # so that some distances are small
+    # so that some distances are small
+    X[1::2] = X[::2] + 1e-3 * rng.standard_normal((20, 10))
     for gamma in (1e-3, 1.0, 30.0):
         gram, every, true = (
             Gram(Kernel("rbf", gamma), form(X)),

@@ -118,9 +118,8 @@ def functions():
     for name, value in sorted(PUBLIC.items()):
         if inspect.isfunction(value):
             yield name, value
-        elif (
-            value is not marginsvm.KernelMatrixAdapter
-        ):  # its methods say it in one line
+        # its methods say it in one line
+        elif value is not marginsvm.KernelMatrixAdapter:
             for method, member in inspect.getmembers(value, callable):
                 hidden, member = (
                     method[0] == "_" or method in HOOKS,

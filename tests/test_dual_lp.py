@@ -62,9 +62,8 @@ def reference_ascend(A, order, rule, ends, q, L, slack):
 def reference_accelerate(A, order, ends, q, L, slack, mu):
     """Lin, Lu and Xiao's Algorithm 1, in their three sequences; for mu = 0, Algorithm 2."""
     n = len(A)
-    gamma = (1 - mu / n) / (
-        1 - 1 / n
-    )  # for which the first a is 1 / n, as Raj and Bach have it
+    # for which the first a is 1 / n, as Raj and Bach have it
+    gamma = (1 - mu / n) / (1 - 1 / n)
     x = z = np.zeros(n)
     for r in order:
         a = np.roots([n**2, gamma - mu, -gamma]).max()
@@ -161,9 +160,8 @@ def test_loops_equal_the_reference(of, C, dtype, rng):
     *first, gamma = loops.accelerate(
         problem, index[order[:200]], n, mu, zero, zero, 1 / n
     )
-    again = [
-        problem.combine(w.coef) for w in first
-    ]  # images in another order, of sparse data
+    # images in another order, of sparse data
+    again = [problem.combine(w.coef) for w in first]
     found = loops.accelerate(problem, index[order[200:]], n, mu, *again, gamma)
     reference = reference_accelerate(A, order, ends, q, L, slack, mu)
     for vector, expected in zip(found[:2], reference, strict=True):
@@ -345,9 +343,8 @@ def test_proposition_1_and_the_rate_of_eq_8(p, kind, rng):
     """
     dual = Dual(*small(kind, rng), p)
     weighted, paths = dual.top + 0.5 * (dual.best**2 * dual.L).sum(), []
-    epochs = int(
-        4 * np.sqrt(weighted / dual.top)
-    )  # by then the bound is a quarter of the gap
+    # by then the bound is a quarter of the gap
+    epochs = int(4 * np.sqrt(weighted / dual.top))
     for seed in range(5):
         paths.append([])
         for state in rounds(RajBach(random_state=seed), dual.data, epochs):
@@ -379,9 +376,8 @@ def test_theorem_1_for_the_average(p, kind, rng):
 
 
 def check_eq_5(dual, constant, seeds, chances=None):
-    epochs = int(
-        2 * constant / (dual.n * dual.top)
-    )  # by then the bound is half of the first gap
+    # by then the bound is half of the first gap
+    epochs = int(2 * constant / (dual.n * dual.top))
     found = ascents(dual.data, epochs, seeds, chances)
     paths = [[dual.gap(alpha) for alpha in path] for path in found]
     on_average(paths, constant / (dual.n * np.arange(1, epochs + 1)) + 1e-6 * dual.top)
@@ -392,9 +388,8 @@ def check_eq_5(dual, constant, seeds, chances=None):
 def test_eq_5_of_raj(p, kind, rng):
     """The rate of Algorithm 1, even with the smaller of the two constants in its maximum."""
     dual = Dual(*small(kind, rng), p)
-    check_eq_5(
-        dual, dual.n * dual.L.max() * (dual.best @ dual.best), 5
-    )  # alpha: the paper's / n
+    # alpha: the paper's / n
+    check_eq_5(dual, dual.n * dual.L.max() * (dual.best @ dual.best), 5)
 
 
 def long_and_short(rng):
@@ -610,9 +605,8 @@ def test_a_step_never_makes_the_dual_smaller(p, C, rng):
         assert np.all(v.coef >= 0.0)
     assert np.all(np.diff(values) >= -1e-12 * values[-1])
     low = problem.margins(v)[v.coef > 0.0]
-    np.testing.assert_allclose(
-        low, 1.0, atol=1e-7
-    )  # complementary slackness: it converges
+    # complementary slackness: it converges
+    np.testing.assert_allclose(low, 1.0, atol=1e-7)
     assert problem.margins(v).min() > 1.0 - 1e-7
 
 

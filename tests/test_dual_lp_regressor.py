@@ -132,9 +132,8 @@ def test_the_tube_against_a_quadratic_program(epsilon, rng):
         low, high, bounds = y - epsilon, y + epsilon, None
     reg = DualLpRegressor(epsilon=epsilon or 0.0, **EXACT).fit(X, y, bounds=bounds)
     assert reg.status_ == "certified"
-    near = (
-        np.sqrt(2.0 * reg.tol) * reg.norm_
-    )  # for the gap, as squared norms are strongly convex
+    # for the gap, as squared norms are strongly convex
+    near = np.sqrt(2.0 * reg.tol) * reg.norm_
     np.testing.assert_allclose(reg.coef_, shortest(X, low, high), atol=near)
     for exact in (False, True):
         assert check_certificate(reg, X, y, bounds=bounds, exact=exact)

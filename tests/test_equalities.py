@@ -100,9 +100,8 @@ def test_linear_kernels(cls, normalize, k, C, fit_intercept, rng):
     K = X @ X.T
     if normalize and "normalize" in parameters(cls):
         K = K / np.sqrt(np.outer(np.diagonal(K), np.diagonal(K)))
-        if (
-            fit_intercept
-        ):  # the constant is the largest norm, which is 1 where K is all there is
+        # the constant is the largest norm, which is 1 where K is all there is
+        if fit_intercept:
             X = X / np.linalg.norm(X, axis=1)[:, None]
     params = {
         "max_iter": 25,
@@ -173,9 +172,8 @@ def test_scale_rotation_and_shift(cls, rng):
     X, y = separable(rng)
     Q = np.linalg.qr(rng.standard_normal((X.shape[1], X.shape[1])))[0]
     a = fit(make(cls, max_iter=30, normalize=False), X, y)
-    shift = (
-        0.0 if "intercept_scaling" in parameters(cls) else 5e3
-    )  # a penalised intercept minds
+    # a penalised intercept minds
+    shift = 0.0 if "intercept_scaling" in parameters(cls) else 5e3
     scaled = make(cls, intercept_scaling=1e3, max_iter=30, normalize=False)
     b = fit(scaled, 1e3 * X @ Q + shift, y)
     assert a.n_iter_ == b.n_iter_
@@ -347,9 +345,8 @@ EXACT = {
     "squared tube": MaxMarginRegressor(C=0.5, loss=SQUARED),
     "share": MaxMarginRegressor(C=0.5, nu=0.4),
     "hull": MaxMarginOutlierDetector(nu=None),
-    "one class": MaxMarginOutlierDetector(
-        nu=0.23
-    ),  # no whole number of examples: one offset
+    # no whole number of examples: one offset
+    "one class": MaxMarginOutlierDetector(nu=0.23),
 }
 
 

@@ -273,10 +273,8 @@ def test_classes_that_overlap(k, intercept, form):
 def test_intervals_that_nothing_fits_and_that_something_fits(rng):
     """Values at 0, 1 and 2: at most 1.5, at least 0, at most 1.5; or with ends moved by 2.5."""
     X, S = np.array([[0.0], [1.0], [2.0]]), np.array([[-1.0], [1.0], [-1.0]])
-    q, gains = (
-        np.array([1.0, 2.0, 1.0]),
-        np.array([-1.5, 0.0, -1.5]),
-    )  # -f(0) >= -1.5 and so on
+    # -f(0) >= -1.5 and so on
+    q, gains = (np.array([1.0, 2.0, 1.0]), np.array([-1.5, 0.0, -1.5]))
     assert not nothing_fits(X, S, q, intercept=True, gains=gains)
     assert nothing_fits(X, S, q, intercept=True, gains=gains + 2.5)
     for _ in range(20):

@@ -103,9 +103,8 @@ def test_the_same_bits_beside_other_fits(backend, rng):
     cases = list(everything(rng))
     jobs = [joblib.delayed(bits)(*case) for case in cases]
     with quiet():
-        warnings.filterwarnings(
-            "ignore", "This process", DeprecationWarning
-        )  # of forks
+        # of forks
+        warnings.filterwarnings("ignore", "This process", DeprecationWarning)
         alone = [bits(*case) for case in cases]
         together = joblib.Parallel(n_jobs=2, backend=backend)(jobs)
     for case, expected, found in zip(cases, alone, together, strict=True):
@@ -322,9 +321,8 @@ def test_private_option_of_numba_still_means_the_same():
     pytest.importorskip("numba")
     assert loops._accelerate.targetoptions["_nrt"] is False
     data = LinearAdapter(np.eye(2), make_rows(np.arange(2), 2, balanced=False))
-    loops.ascend(
-        data, np.arange(2), data.zeros()
-    )  # compiles, so numba knows the option
+    # compiles, so numba knows the option
+    loops.ascend(data, np.arange(2), data.zeros())
 
 
 @pytest.mark.parametrize("cls", [DualLpPerceptron, LpPerceptron, PrimalMirrorDescent])

@@ -504,7 +504,6 @@ def test_files_with_other_bytes_are_refused_or_true(number, irises, capsys):
         if not status:
             bounds = r"TRUE: ([\d.]+) <= best margin <= ([\d.]+) \("
             lower, upper = map(float, re.match(bounds, text).groups())
-            assert (
-                lower <= 1.47764322054 <= upper + 1e-11
-            )  # the margin; other digits claim less
+            # the margin; other digits claim less
+            assert lower <= 1.47764322054 <= upper + 1e-11
     assert accepted < 0.4 * number

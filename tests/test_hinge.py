@@ -122,9 +122,8 @@ def test_bounds_hold_in_all_rounds(seed):
         clf = fit(hinge(C, max_iter=rounds), X, y, weight)
         own, _ = objectives(clf, X, y, weight)
         assert clf.margin_ <= (1 + 1e-9) / np.sqrt(2.0 * own)
-        assert clf.margin_bound_ >= (1 - 1e-9) / np.sqrt(
-            2.0 * best
-        )  # libsvm may be above it
+        # libsvm may be above it
+        assert clf.margin_bound_ >= (1 - 1e-9) / np.sqrt(2.0 * best)
         for exact in (False, True):
             confirmed(clf, X, y, weight, exact=exact)
 
@@ -468,9 +467,8 @@ def test_false_claims_are_refused():
     refused(clf, "predictor's margin", X, y, margin=clf.margin_ * 1.001)
     refused(clf, "the weights prove", X, y, margin_bound=clf.margin_bound_ * 0.999)
     q = clf.certificate_.weights.toarray()
-    q[np.argsort(-q.sum(axis=1))[:3]] *= (
-        3.0  # above the cap of an example, though no row alone is
-    )
+    # above the cap of an example, though no row alone is
+    q[np.argsort(-q.sum(axis=1))[:3]] *= 3.0
     refused(clf, "the weights prove", X, y, weights=sp.csr_array(q / q.sum()))
 
 

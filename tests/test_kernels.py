@@ -62,9 +62,8 @@ def test_types_pickle_and_seeds(rng):
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(kernel))(X), K)
     assert pickle.loads(pickle.dumps(kernel)) == kernel == two_layer_relu_ntk(64, 0)
     assert kernel != two_layer_relu_ntk(64, 1)
-    np.testing.assert_allclose(
-        kernel(2 * X), 4 * K, rtol=1e-6
-    )  # gradients are 1-homogeneous
+    # gradients are 1-homogeneous
+    np.testing.assert_allclose(kernel(2 * X), 4 * K, rtol=1e-6)
     state = np.random.RandomState(5)
     assert two_layer_relu_ntk(64, state) != two_layer_relu_ntk(64, state)
     with pytest.raises(ValueError, match="width"):

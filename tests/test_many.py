@@ -24,9 +24,8 @@ from marginsvm.solvers.interior_point import stacked
 from marginsvm.solvers.pivoting import pivoted
 
 HARD, SQUARED = MaxMarginClassifier(), MaxMarginClassifier(C=1.0)
-HINGE = MaxMarginClassifier(
-    C=0.1, loss="hinge"
-)  # with weights below C: one intercept is best
+# with weights below C: one intercept is best
+HINGE = MaxMarginClassifier(C=0.1, loss="hinge")
 ESTIMATORS = [HARD, SQUARED, HINGE, MaxMarginClassifier(C=0.1, fit_intercept=False)]
 
 

@@ -364,9 +364,8 @@ def test_one_feature(rng):
 @pytest.mark.parametrize(
     "form", [pytest.param(np.asarray, marks=pytest.mark.slow), sp.csr_array]
 )
-@pytest.mark.filterwarnings(
-    "ignore:The number of unique classes is greater"
-)  # scikit-learn's
+# scikit-learn's
+@pytest.mark.filterwarnings("ignore:The number of unique classes is greater")
 def test_as_many_classes_as_examples(form, rng):
     """Systems of the rows with weight would cost more than to go on without them."""
     X, y = form(rng.standard_normal((70, 9))), np.arange(70)
@@ -380,9 +379,8 @@ def test_every_feature_has_a_support_vector():
     X, y = np.vstack([np.eye(300), -np.eye(300)]), np.repeat([0, 1], 300)
     clf = certified(MaxMarginClassifier(fit_intercept=False), X, y)
     weights = clf.certificate_.weights.toarray().reshape(2, 300).sum(axis=0)
-    np.testing.assert_allclose(
-        weights, 1 / 300, atol=np.sqrt(2e-6 / 300)
-    )  # as tol = 1e-6 allows
+    # as tol = 1e-6 allows
+    np.testing.assert_allclose(weights, 1 / 300, atol=np.sqrt(2e-6 / 300))
     assert set(clf.support_ % 300) == set(range(300))
     np.testing.assert_allclose(clf.margin_, 1 / np.sqrt(300), rtol=1e-6)
 

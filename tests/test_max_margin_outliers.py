@@ -208,9 +208,8 @@ def hostile(seed):
         str(rng.choice(["linear", "linear", "rbf", "poly"])),
         rng.random() < 0.3,
     )
-    if (
-        single and kernel != "poly"
-    ):  # whose values in float32 are others in other batches
+    # whose values in float32 are others in other batches
+    if single and kernel != "poly":
         X = X.astype(np.float32)
     nu = [None, 1.0 / n, 1.0, float(rng.uniform(1.0 / n, 1.0))][rng.integers(4)]
     weight = rng.integers(0, 3, n) + (np.arange(n) == 0) if rng.random() < 0.3 else None

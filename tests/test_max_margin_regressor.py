@@ -376,9 +376,8 @@ def a_kernel_of_few_dimensions():
 
 
 @hard(C=[1e-8, 1e8], nu=[1.0])
-@hard(
-    kernel=["rbf"], C=[1e8], nu=[0.5], tol=[2e-4]
-)  # what rounding of scores costs at this C
+# what rounding of scores costs at this C
+@hard(kernel=["rbf"], C=[1e8], nu=[0.5], tol=[2e-4])
 def targets_that_can_be_met():
     """The sum of the weights is far below its cap: the tube is as narrow as nothing."""
     rng = np.random.default_rng(0)
@@ -521,7 +520,6 @@ def test_a_large_price_of_slack_on_a_kernel_of_low_rank(tube):
     assert model.gap_ < 1e-3
     assert len(model.support_) <= 6
     confirmed(model, K, y)
-    found = check_certificate(
-        model, K, y, exact=True
-    )  # of a matrix that has been rounded
+    # of a matrix that has been rounded
+    found = check_certificate(model, K, y, exact=True)
     assert found or "none of inner products" in found.reason

@@ -556,9 +556,8 @@ def test_rows_that_cancel_are_a_proof_at_once(of, k, form, rng):
     X, y = with_a_contradiction(rng, kind, k)
     X = FORMS[form](X)
     clf = fit(MaxMarginClassifier(fit_intercept=fit_intercept), X, y)
-    tried = (
-        form == "CSR" and k == 2 and kind != "equal"
-    )  # by coordinate descent, before
+    # by coordinate descent, before
+    tried = form == "CSR" and k == 2 and kind != "equal"
     assert (clf.status_, clf.separable_, clf.n_iter_) == ("no_margin", False, 1 + tried)
     assert clf.certificate_.weights.nnz == (1 if kind == "zero" else 2)
     assert check_certificate(clf, X, y)

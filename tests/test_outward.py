@@ -209,9 +209,8 @@ def promised_of_weights(qp, alpha, units):
     links = max(k - 1, 1)
     if qp.game:
         links = 1 if rows.caps is None else k * k
-    paid = (
-        3 * links * off
-    )  # in three radii: a fit and its check have origins of their own
+    # in three radii: a fit and its check have origins of their own
+    paid = 3 * links * off
     long += radius * paid
     mass, multiple = alpha.sum(), inf
     if qp.game:

@@ -251,9 +251,8 @@ def surrounding(rng, d, n=24):
     """Rows of norm 1 whose hull has the origin inside, as data; and the ball's radius."""
     while True:
         X, y = rng.standard_normal((n, d)), np.arange(n) % 2
-        radius = (
-            -ConvexHull(unit_rows(X, y)).equations[:, -1].max()
-        )  # of the nearest facet
+        # of the nearest facet
+        radius = -ConvexHull(unit_rows(X, y)).equations[:, -1].max()
         if radius > 0.05:
             return X, y, radius
 
@@ -306,9 +305,8 @@ def test_lemmas_7_and_9_and_theorem_4_with_the_margin(d, rng):
             break
     assert data.norm(at.p) < epsilon
     assert all(m <= limit for m, limit in zip(lengths, limits, strict=True))
-    later = lengths[
-        len(lengths) // 2 :
-    ]  # |q| is below |rho| by then: sqrt(n) / |rho| decides
+    # |q| is below |rho| by then: sqrt(n) / |rho| decides
+    later = lengths[len(lengths) // 2 :]
     assert max(later) <= 2 * np.sqrt(n) * gamma / radius
 
 
@@ -527,9 +525,8 @@ def test_batch_perceptrons_add_the_worst_row(steps, rng):
     data, A, _ = known(*separable(rng, n=40))
     w, total, outside = np.zeros(A.shape[1]), np.zeros(A.shape[1]), 0
     for t, state in enumerate(rounds(BatchPerceptron(steps=steps), data, 60), start=1):
-        row = (
-            A[np.argmin(A @ w)] if t > 1 else A.mean(axis=0)
-        )  # at w = 0 all are equally bad
+        # at w = 0 all are equally bad
+        row = A[np.argmin(A @ w)] if t > 1 else A.mean(axis=0)
         if steps == "cotter":
             w = w + row / np.sqrt(t)
             outside += np.linalg.norm(w) > 1.0

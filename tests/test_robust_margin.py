@@ -114,9 +114,8 @@ def test_without_smoothing_the_worst_rows_have_their_caps():
     found = softmax.below(caps).respond(rows, np.array([0.0, 1, 2, 3, 5, 5, 9, 5]), 0.0)
     assert np.allclose(found.q, [1 / 3, 1 / 6, 0, 0, 1 / 6, 1 / 6, 0, 1 / 6])
     assert np.isclose(found.min_margin, 1 / 6 + 2.5)
-    assert np.allclose(
-        found.offsets, [-1.0, 1.0]
-    )  # class 0 is -1: from 5 to 3, class 1 from 1
+    # class 0 is -1: from 5 to 3, class 1 from 1
+    assert np.allclose(found.offsets, [-1.0, 1.0])
 
 
 def test_a_response_without_caps_is_refused():

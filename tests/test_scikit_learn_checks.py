@@ -236,9 +236,8 @@ try:
 except ModuleNotFoundError:
     pytest.skip("scikit-learn was installed without its tests", allow_module_level=True)
 
-globals()["test_sparse_svc"] = pytest.mark.slow(
-    globals()["test_sparse_svc"]
-)  # 64 cases
+# 64 cases
+globals()["test_sparse_svc"] = pytest.mark.slow(globals()["test_sparse_svc"])
 
 # Why tests are not run, and patterns of their names, between spaces. All others must pass.
 REASONS = {

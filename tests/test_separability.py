@@ -80,9 +80,8 @@ def test_a_column_in_large_units_is_solved(column, form):
     clf = fit(MaxMarginClassifier(), form(X), y)
     assert clf.separable_ is not False
     assert check_certificate(clf, X, y, exact=True)
-    decided = (
-        column.max() < 1e17
-    )  # else the rounding of the weights, times the column, is a margin
+    # else the rounding of the weights, times the column, is a margin
+    decided = column.max() < 1e17
     if decided:
         assert clf.separable_ is True
         assert clf.score(X, y) == 1.0
@@ -295,10 +294,8 @@ def test_an_open_question_stays_open(rng):
     assert partly.sentence == ""
     assert "does not exist, up to rounding" in repr(partly)
     counts = check_separability(X, rng.poisson(1.0, 400), family="poisson")
-    assert (counts.kind, counts.separable) == (
-        "overlap",
-        False,
-    )  # counts above 0 are equalities
+    # counts above 0 are equalities
+    assert (counts.kind, counts.separable) == ("overlap", False)
     assert counts.estimate_exists is None
 
 

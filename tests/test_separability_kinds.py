@@ -302,10 +302,8 @@ def test_two_sets_of_dummies_dense_and_sparse(seed, monkeypatch):
     assert sparse.kind == dense.kind != "undecided"
     np.testing.assert_array_equal(sparse.separated, dense.separated)
     for one, other in zip(statuses(sparse), statuses(dense), strict=True):
-        assert one in (
-            other,
-            "inf",
-        )  # signs that take more than one example stay open there
+        # signs that take more than one example stay open there
+        assert one in (other, "inf")
 
 
 def test_an_offset_changes_nothing_and_the_report_says_so():

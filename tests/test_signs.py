@@ -165,9 +165,8 @@ def test_forms_of_signs_and_data(model, rng):
     pandas = pytest.importorskip("pandas")
     (X, y), signs = outcomes(model, rng), np.array([1, -1, 0])
     one = signed(model, signs, X, y, exact=True)
-    assert (
-        np.abs(signed(model, opposite(one), X, y).coef_) < 1e-5
-    ).any()  # a sign binds
+    # a sign binds
+    assert (np.abs(signed(model, opposite(one), X, y).coef_) < 1e-5).any()
     frame, names = pandas.DataFrame(X, columns=["a", "b", "c"]), {"a": 1, "b": -1}
     # all up to the gap: last digits hang on the layout of X and on the processor
     named = signed(model, names, frame, y)

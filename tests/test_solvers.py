@@ -265,10 +265,8 @@ SOFT = [
 BY_SMO = [
     *SOFT, "nu", "one class", "one class, hard", "tube", "nu tube", "hard", "hard, classes",
 ]  # fmt: skip
-THROUGH_0 = {
-    "hinge without intercept",
-    "classes, no intercept",
-}  # no mean is subtracted
+# no mean is subtracted
+THROUGH_0 = {"hinge without intercept", "classes, no intercept"}
 SOLVED = [
     *(
         (method, kind, size, name)

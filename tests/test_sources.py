@@ -324,10 +324,8 @@ def test_svmlight(data, tmp_path, zero_based):
         dump_svmlight_file(
             X[part], y[part], str(paths[-1]), zero_based=zero_based, comment="two"
         )
-    for block_bytes in [
-        *range(1, 90),
-        10**6,
-    ]:  # borders within lines, comments and at their ends
+    # borders within lines, comments and at their ends
+    for block_bytes in [*range(1, 90), 10**6]:
         source = SvmlightBlocks(paths, zero_based=zero_based, block_bytes=block_bytes)
         assert repr(source) == "SvmlightBlocks(2 files, n_features=not counted yet)"
         assert_rows(source, X, y)

@@ -149,9 +149,8 @@ def test_metadata_routing(cls, rng):
 @each_and_toy
 def test_callbacks_stop_a_fit(cls, rng):
     X, y, params = *overlapping(rng), {"C": 1.0, **ENDLESS}
-    if (
-        cls is MaxMarginClassifier
-    ):  # exchanges solve the squared hinge loss in one round
+    # exchanges solve the squared hinge loss in one round
+    if cls is MaxMarginClassifier:
         params["loss"] = "hinge"
     callback, seen = (
         AtRound(3, lambda: seen.append(callback.found[2].score(X, y)) is None),

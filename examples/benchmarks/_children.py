@@ -27,12 +27,10 @@ import numpy as np
 import scipy.sparse as sp
 
 MEGABYTE = 2**20  # bytes
-RULE = (
-    512 * MEGABYTE
-)  # of memory beyond X that a fit may take, or the size of X if that is more
-GRACE = (
-    5.0  # CPU seconds from an interrupt to the end of a process that does not serve it
-)
+# memory beyond X that a fit may take, or the size of X if that is more
+RULE = 512 * MEGABYTE
+# CPU seconds from an interrupt to the end of a process that does not serve it
+GRACE = 5.0
 PATIENCE = 10.0  # seconds by the clock per CPU second waited for, on a busy machine
 LOOKS = 0.02  # seconds between two looks at the memory of a child
 
@@ -99,9 +97,8 @@ def forget_peak():
     It is the peak of ``ru_maxrss``, but for one thing: that one of a process includes its
     parent's, from before the process began a program of its own.
     """
-    ctypes.CDLL(None).malloc_trim(
-        0
-    )  # what was freed goes back to the system, as far as it can
+    # what was freed goes back to the system, as far as it can
+    ctypes.CDLL(None).malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")
 
 

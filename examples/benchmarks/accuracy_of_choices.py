@@ -129,9 +129,8 @@ def summary(names, found):
         known = {m: found[name, m] for m in LINEAR if found[name, m] is not None}
         best = max(known, key=lambda m: known[m][:, 1].mean())
         ahead = known[best][:, 1] - mine[:, 1]
-        error = ahead.std(ddof=1) / np.sqrt(
-            5
-        )  # folds of other divisions are no new examples
+        # folds of other divisions are no new examples
+        error = ahead.std(ddof=1) / np.sqrt(5)
         search = found[name, SEARCH]
         took = LIMIT if search is None else np.median(search[:, 0])
         ratios.append(np.median(mine[:, 0]) / took)

@@ -47,10 +47,8 @@ FIRST_ORDER = [
     "VonNeumannClassifier",
 ]
 EXACT = ["MaxMarginClassifier", "MaxMarginRegressor", "MaxMarginOutlierDetector"]
-NAMES = [
-    *FIRST_ORDER,
-    *EXACT * 4,
-]  # the exact ones come as often as the others together
+# the exact ones come as often as the others together
+NAMES = [*FIRST_ORDER, *EXACT * 4]
 
 
 def examples(rng):

@@ -52,9 +52,8 @@ def timed(model, X):
 
 def main():
     warnings.simplefilter("ignore")
-    MaxMarginOutlierDetector().fit(
-        np.random.default_rng(0).standard_normal((600, 2))
-    )  # compiles
+    # compile the loops
+    MaxMarginOutlierDetector().fit(np.random.default_rng(0).standard_normal((600, 2)))
     for name, X in data_sets():
         Z = StandardScaler().fit_transform(X)
         for params in KERNELS:

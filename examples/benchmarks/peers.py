@@ -304,9 +304,8 @@ def times(model, problem, best):
     for tol in TOLERANCES if stepwise else [None]:
         if stepwise:
             model.set_params(tol=tol)
-        if (
-            stepwise and "SVC" in str(model) and seconds
-        ):  # what libsvm can do within LIMIT
+        # what libsvm can do within LIMIT
+        if stepwise and "SVC" in str(model) and seconds:
             each = seconds / max(np.max(epochs), 1)
             model.set_params(max_iter=max(1, min(int(1.1 * LIMIT / each), 10**7)))
         elif isinstance(model, LinearSVC):

@@ -87,7 +87,7 @@ def cpu(estimators, X, y):
 
 
 def table():
-    print("| set | | n x d | result | margin / radius | gap | support | rounds | ms "
+    print("| set | | n x d | result | margin / radius | gap | support | iterations | ms "
           "| LinearSVC | SVC |")  # fmt: skip
     print("|---|---|---|---|---|---|---|---|---|---|---|")
     for name in SETS:
@@ -124,7 +124,8 @@ def kernels():
     ours = MaxMarginClassifier(kernel="rbf", gamma=0.02)
     seconds, theirs = cpu([ours, SVC(C=np.inf, gamma=0.02, cache_size=2000)], X, y)
     print(f"\nrbf: {ours.status_} at {ours.gap_:.0e}, {len(ours.support_)} support vectors, "
-          f"{ours.n_iter_} rounds, {seconds:.2f} s; SVC {theirs:.2f} s, x{theirs / seconds:.2f}",
+          f"{ours.n_iter_} iterations, {seconds:.2f} s; "
+          f"SVC {theirs:.2f} s, x{theirs / seconds:.2f}",
           flush=True)  # fmt: skip
 
 
@@ -151,9 +152,9 @@ def peers():
         "MaxMarginClassifier",
         [MaxMarginClassifier(max_iter=n, tol=1e-9) for n in range(1, 9)],
     )
-    rounds = [10, 30, 100, 300]
+    iterations = [10, 30, 100, 300]
     for cls in (MomentumMarginClassifier, BatchPerceptron):
-        yield cls.__name__, [cls(max_iter=n, tol=1e-9) for n in rounds]
+        yield cls.__name__, [cls(max_iter=n, tol=1e-9) for n in iterations]
 
 
 def curves(path):

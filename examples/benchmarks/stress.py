@@ -206,9 +206,8 @@ def failure(reason, row, child):
         reason.startswith(("ValueError", "MemoryError"))
         and "Unable to allocate" not in reason
     )
-    refused = (
-        said and child.seconds < EARLY
-    )  # what NumPy could not allocate was not foreseen
+    # what NumPy could not allocate was not foreseen
+    refused = said and child.seconds < EARLY
     if row["status"]:  # the check failed
         return {"note": reason}
     return {"status": "refused" if refused else "failed", "ended": refused, "note": reason,

@@ -167,9 +167,8 @@ def shortfalls(estimator, X, y, rounds):
     state = algorithm.start(problem)
     for _ in range(max(rounds) + 1):
         state = algorithm.step(problem, state)
-        if (
-            t := state.t - 1
-        ) in rounds:  # the margins of w_t are known after the next round
+        # the margins of w_t are known after the next round
+        if (t := state.t - 1) in rounds:
             margin = state.measured.min_margin / problem.norm(state.measured.vector)
             found[t] = 1.0 - margin / best
     return found, best
@@ -208,9 +207,8 @@ def main(path):
 
 if __name__ == "__main__":
     matplotlib.use("Agg")
-    warnings.simplefilter(
-        "ignore", ConvergenceWarning
-    )  # fixed numbers of rounds, on purpose
+    # fixed numbers of rounds, on purpose
+    warnings.simplefilter("ignore", ConvergenceWarning)
     if "--sentences" in sys.argv:
         sentences()
     else:

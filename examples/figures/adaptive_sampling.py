@@ -35,9 +35,8 @@ from marginsvm.papers.adaptive_sampling import AdaptiveSampling
 
 CACHE = 1000.0  # MB
 BOUNDS = ("margin", "margin_bound")
-warnings.simplefilter(
-    "ignore", ConvergenceWarning
-)  # no method separates the images so soon
+# no method separates the images so soon
+warnings.simplefilter("ignore", ConvergenceWarning)
 name, X, y, *_ = handwritten_digits()
 X = X.astype(np.float32)
 if name == "MNIST":
@@ -56,9 +55,8 @@ class Sampling(AdaptiveSamplingKernelClassifier):
         self.path = path = []
 
         class Draws(AdaptiveSampling):
-            def n_rounds(
-                self, n_iter
-            ):  # the best is the better, the more often one looks
+            # the best is the better, the more often one looks
+            def n_rounds(self, n_iter):
                 return 20 if n_iter < 4000 else 100
 
             def candidates(self, problem, state):
@@ -114,9 +112,8 @@ def peak_while(work):
     return peak[0]
 
 
-small = AdaptiveSamplingKernelClassifier(max_iter=2).fit(
-    X[:50], y[:50]
-)  # compiles the loops
+# compile the loops
+small = AdaptiveSamplingKernelClassifier(max_iter=2).fit(X[:50], y[:50])
 watching = Path("/proc/self/statm").exists()
 for method, clf in methods.items():
     begin = time.perf_counter()

@@ -220,9 +220,8 @@ def kernels_of_two_layers(seed, width=256, rate=0.3, batch=32):
 
 def of_seed(seed):
     """Misjudged test images (epochs, draws, images), and the network's own (epochs, images)."""
-    warnings.simplefilter(
-        "ignore", ConvergenceWarning
-    )  # fixed numbers of draws, on purpose
+    # fixed numbers of draws, on purpose
+    warnings.simplefilter("ignore", ConvergenceWarning)
     found = (kernels_of_alexnet if CIFAR else kernels_of_two_layers)(seed)
     y, y_test = next(found)
     wrong, network = [], []

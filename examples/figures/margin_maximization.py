@@ -97,9 +97,8 @@ STYLES = {
     "batch perceptron, Cotter et al.": {"color": "#882255", "marker": "D"},
 }
 name, X, y, X_test, y_test = handwritten_digits()
-warnings.simplefilter(
-    "ignore", ConvergenceWarning
-)  # fixed numbers of iterations, on purpose
+# fixed numbers of iterations, on purpose
+warnings.simplefilter("ignore", ConvergenceWarning)
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
 
 

@@ -59,10 +59,8 @@ for target in np.geomspace(0.06, 0.001, 12):
 fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
 slopes = {}
 names = ("normalized perceptron (NKP)", "smoothed perceptron (SNKP)")
-COLORS = (
-    "#0072B2",
-    "#D55E00",
-)  # blue and red of Okabe and Ito, for every kind of colour vision
+# blue and red of Okabe and Ito, for every kind of colour vision
+COLORS = ("#0072B2", "#D55E00")
 for found, marker, color, name in zip(
     rounds.values(), "so", COLORS, names, strict=True
 ):

@@ -365,9 +365,8 @@ def _solved(
 
 
 @single_threaded_blas()
-@np.errstate(
-    over="ignore", invalid="ignore", divide="ignore"
-)  # gaps tell what diverges
+# gaps tell what diverges
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def _scored(
     model: MaxMarginClassifier,
     X: Any,

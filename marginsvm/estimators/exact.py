@@ -370,9 +370,8 @@ def bounds_of(
     return lower, upper, violation
 
 
-@np.errstate(
-    over="ignore", invalid="ignore", divide="ignore"
-)  # gaps tell what diverges
+# gaps tell what diverges
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def play_exactly(
     algorithm: Exact,
     problem: KernelMatrixAdapter,
@@ -389,7 +388,7 @@ def play_exactly(
     Parameters
     ----------
     algorithm, problem, stopping, on_round, resume
-        As in :func:`marginsvm.fit.play`; a round is an iteration of the solver.
+        As in :func:`marginsvm.fit.play`; an iteration is one of the solver.
 
     Raises
     ------
@@ -480,10 +479,10 @@ def play_exactly(
     progress = progress._replace(certified=algorithm.certified(problem, progress))
     assert progress.certified is not None
     status = stopping.status_of(problem, progress, progress.certified)
-    rounds = progress.history
+    lines = progress.history
     if status is None:
-        gaps = [line.upper - line.lower for line in rounds[-1 - IDLE :]]
-        idle = len(rounds) > IDLE and not gaps[-1] < PROGRESS * gaps[0]
+        gaps = [line.upper - line.lower for line in lines[-1 - IDLE :]]
+        idle = len(lines) > IDLE and not gaps[-1] < PROGRESS * gaps[0]
         status = "max_iter" if at_the_end and not idle else "stalled"
     return Outcome(status, progress)
 

@@ -188,7 +188,7 @@ def _written(value: Any) -> str:
 
 
 KERNELS = {*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"}
-# A schedule of steps or of momentum: a name, a number or a function of the round;
+# A schedule of steps or of momentum: a name, a number or a function of the iteration;
 # None is no momentum; as a step, it is refused by ``resolve``.
 STEP = (
     StrOptions(set(STEPS)),

@@ -364,9 +364,8 @@ def training_data(
         later = spec.kernel == "linear" and not spec.normalize and place is HOST
         later = later and sample_weight is None and spec.class_weight is None
         how = {"dtype": place.float_types, "ensure_all_finite": not later}
-        X = (
-            X.detach() if place is not HOST and hasattr(X, "detach") else X
-        )  # a tensor of torch may be part of a graph
+        # a tensor of torch may be part of a graph
+        X = X.detach() if place is not HOST and hasattr(X, "detach") else X
     else:
         refuse_foreign(type(estimator).__name__, X)
     if of_targets:

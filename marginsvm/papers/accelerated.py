@@ -225,8 +225,8 @@ class AcceleratedPerceptron(
 ):
     r"""Perceptron of accelerated play: the margin converges like 1 / t^2.
 
-    It is :class:`~marginsvm.OptimisticPerceptron` with an average weighted by the round number:
-    after t rounds, the margin falls short of the maximum by O(log n / (gamma t^2)).
+    It is :class:`~marginsvm.OptimisticPerceptron` with an average weighted by the number of the
+    iteration: after t iterations, the margin falls short of the maximum by O(log n / (gamma t^2)).
 
     Parameters
     ----------

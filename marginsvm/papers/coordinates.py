@@ -35,9 +35,8 @@ REORDER = {
     "nsz",
 }  # sums may be reordered; NaN and infinity stay
 _inline = parts(forceinline=True, fastmath=REORDER, **OPTIONS)
-_exact = parts(
-    forceinline=True, fastmath={"contract"}, **OPTIONS
-)  # (x + magic) - magic is not x
+# (x + magic) - magic is not x
+_exact = parts(forceinline=True, fastmath={"contract"}, **OPTIONS)
 _loop = compiled(fastmath=REORDER, **OPTIONS)
 # 2^64 over the golden ratio: the step of the counter of pseudorandom numbers, which have 53 bits.
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)

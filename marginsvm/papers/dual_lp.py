@@ -49,7 +49,7 @@ class RajBachState:
 
 @dataclass(frozen=True)
 class RajBach(Algorithm):
-    r"""Algorithms 1 (plain) and 2 (accelerated) of Raj and Bach; a round is an epoch.
+    r"""Algorithms 1 (plain) and 2 (accelerated) of Raj and Bach; an iteration is an epoch.
 
     The lines of the listings, for each draw, are the loops of ``papers/coordinates.py``. Eq. (8) is
     about v, not about alpha, which the listing of Algorithm 2 returns. With a soft margin, the

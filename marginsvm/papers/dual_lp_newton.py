@@ -84,9 +84,8 @@ class Newton:
         high = intervals.high.ravel()[chosen]
         weights = v.coef.ravel()[chosen]
         H = second_derivatives(problem, v, chosen)
-        pull = (
-            H @ weights - problem.margins(v).ravel()[chosen]
-        )  # also of the rows left out
+        # the margins are those of all rows, also of the ones left out
+        pull = H @ weights - problem.margins(v).ravel()[chosen]
         damping = self.damping
         diagonal = H.diagonal().copy()
         for _ in range(TRIES):

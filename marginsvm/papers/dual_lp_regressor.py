@@ -32,9 +32,8 @@ from marginsvm.problem.vectors import Predictor, Vector
 
 # Growth of the bound on the norm after which another proof of infeasibility is attempted.
 LONGER_BOUND = 1.25
-FIRST_TRY = (
-    20  # epochs before the first attempt, which may take longer than all of them
-)
+# epochs before the first attempt, which may take longer than all of them
+FIRST_TRY = 20
 MODEL_EPOCHS = 100  # epochs for the model of infeasible intervals
 # C of that model, in units of 1 / radius^2: a single row would be fitted up to a hundredth of its
 # distance, and the dual is strongly convex enough for a fast rate.

@@ -38,7 +38,7 @@ LOSSES: dict[str, Response] = {"exponential": softmax, "logistic": logistic}
 
 @dataclass(frozen=True)
 class MomentumState:
-    """The paper's ``w_t`` and ``g_{t-1}`` before round t, and ``w_{t-1}`` with its margin."""
+    """The paper's ``w_t`` and ``g_{t-1}`` before iteration t, and ``w_{t-1}`` with its margin."""
 
     t: int
     w: Vector
@@ -55,11 +55,11 @@ class Momentum(Algorithm):
     loss : Response
         Loss of the margins; its gradient gives the dual variables.
     theta, beta : callable
-        Step and momentum of round t, as functions of t.
+        Step and momentum of iteration t, as functions of t.
     gradient : {"normalized", "theory", "plain"}
         How the gradient of the loss is scaled.
     norm : callable or None
-        Norm to which w is scaled after round t; None: w is not scaled.
+        Norm to which w is scaled after iteration t; None: w is not scaled.
 
     ====================  =====================================================
     paper                 code
@@ -114,7 +114,7 @@ class Momentum(Algorithm):
     def candidates(
         self, problem: KernelMatrixAdapter, state: MomentumState
     ) -> Iterator[Candidate]:
-        """The predictor before the last round, for a lower bound; w and g, for upper bounds."""
+        """The predictor before the last iteration, for a lower bound; w and g, for upper bounds."""
         assert state.measured is not None
         yield state.measured
         yield Candidate(state.w, state.w.mass)

@@ -44,7 +44,7 @@ LATELY = 1e-6  # of sum(alpha): the difference of two vectors keeps ten digits
 
 @dataclass(frozen=True)
 class PerceptronState:
-    """After t rounds: ``w_t``, the average of ``w_1..w_t``, and the best response to ``w_t``."""
+    """After t iterations: ``w_t``, the mean of ``w_1..w_t``, and the best response to ``w_t``."""
 
     t: int
     w: Vector
@@ -186,9 +186,9 @@ class NormalizedKernelPerceptron(
 
     It is the batch perceptron with a rule for ties: of several rows with the smallest margin, it
     adds the first. In the paper, rows are normalized, as with ``normalize=True,
-    fit_intercept=False``. After k rounds its ``w`` is k times
+    fit_intercept=False``. After k iterations its ``w`` is k times
     :math:`\alpha_k = (1 - \theta) \alpha_{k-1} + \theta e_j` with :math:`\theta = 1 / k`. It
-    separates within :math:`1 / \rho_K^2` rounds (without ``normalize``, with the best margin
+    separates within :math:`1 / \rho_K^2` iterations (without ``normalize``, with the best margin
     divided by the largest norm of a row in place of :math:`\rho_K`) and then, as a subgradient
     method, converges to the maximum margin.
 
@@ -276,8 +276,8 @@ class VonNeumannClassifier(
 ):
     r"""Normalized von Neumann algorithm (NVN): Frank-Wolfe towards the point nearest to 0.
 
-    Every round moves the point p of the convex hull of the rows towards the row of smallest margin,
-    with exact line search. If the classes are not separable, the sum of these points is the model.
+    Every iteration moves the point p of the convex hull of the rows towards the row of smallest
+    margin, with exact line search. If the classes are not separable, the sum of these points is the model.
 
     See Also
     --------
@@ -400,7 +400,7 @@ class KernelPerceptron(
 ):
     r"""Rosenblatt's perceptron: misclassified examples are added one by one.
 
-    It cycles through the data and adds each misclassified row to the predictor. A round is one
+    It cycles through the data and adds each misclassified row to the predictor. An iteration is one
     mistake. With an intercept, a row is paired with the row of smallest margin in the opposite
     group (two classes: in the other class). The pair is misclassified if the sum of the two margins
     is not positive, and half of each row is added. The fit ends at any separator. If there is none,

@@ -37,8 +37,8 @@ class SmoothedKernelPerceptron(
     r"""Smoothed normalized kernel perceptron (SNKP): sqrt(log n) / rho iterations to a separator.
 
     An accelerated perceptron: Nesterov's excessive gap technique for the smallest margin, smoothed
-    by an entropy. Each round costs one product with the kernel matrix. Unless it is stopped at the
-    first separator, its margin converges to the maximum.
+    by an entropy. Each iteration costs one product with the kernel matrix. Unless it is stopped at
+    the first separator, its margin converges to the maximum.
 
     See Also
     --------
@@ -46,7 +46,7 @@ class SmoothedKernelPerceptron(
 
     Notes
     -----
-    This is :class:`~marginsvm.AcceleratedPerceptron` with p = 2, round by round (Wang et al., 2023,
+    This is :class:`~marginsvm.AcceleratedPerceptron` with p = 2, step by step (Wang et al., 2023,
     Proposition 1): ``W`` and ``total``, divided by t (t + 1) / 2, are :math:`\alpha_k` and
     :math:`p_k` of the paper, with t = k + 1, :math:`\theta_k = 2 / (t + 2)` and
     :math:`\mu_k = 4 / (t (t + 1))`.
@@ -72,7 +72,7 @@ class SmoothedKernelPerceptron(
 
 @dataclass(frozen=True)
 class IteratedState:
-    """Outer round t: its centre ``q_t`` and goal ``delta_t``, and the last inner round.
+    """Outer iteration t: its centre ``q_t`` and goal ``delta_t``, and the last inner iteration.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class IteratedState:
     inner : AcceleratedState
         Of Algorithm 4 with a Euclidean response: that is Algorithm 6.
     hinge : Predictor
-        The sum of ``inner.W`` at the ends of the outer rounds so far.
+        The sum of ``inner.W`` at the ends of the outer iterations so far.
     contradiction : Vector
         A dual certificate found beforehand, or zero.
     """
@@ -102,7 +102,7 @@ class IteratedSmoothed(Algorithm):
     Attributes
     ----------
     gamma_outer : float
-        Factor by which an outer round shrinks the norm of q (dimensionless).
+        Factor by which an outer iteration shrinks the norm of q (dimensionless).
 
     ================================  =================================================
     paper                             code
@@ -134,7 +134,7 @@ class IteratedSmoothed(Algorithm):
         return problem.norm(q) / self.gamma_outer, about(q).step(problem, start)
 
     def step(self, problem: KernelMatrixAdapter, state: IteratedState) -> IteratedState:
-        """An inner round, after the lines of an outer one where SNKPVN returns ``p_k``."""
+        """An inner iteration, after the lines of an outer one where SNKPVN returns ``p_k``."""
         p = state.inner.total / state.inner.weight
         if problem.norm(p) < state.delta:
             delta, inner = self._inner(problem, p)
@@ -147,7 +147,7 @@ class IteratedSmoothed(Algorithm):
     def candidates(
         self, problem: KernelMatrixAdapter, state: IteratedState
     ) -> Iterator[Candidate]:
-        """The inner round's primal and dual points, and the certificate found beforehand."""
+        """The inner iteration's primal and dual points, and the certificate found beforehand."""
         inner = state.inner
         assert inner.measured is not None
         yield Candidate(inner.W, inner.weight, inner.measured.min_margin)
@@ -176,7 +176,7 @@ class PerceptronVonNeumann(
     tol : float
         Relative gap at which the fit ends, with ``stopping="gap"`` (dimensionless).
     gamma_outer : float
-        Factor, above 1, by which an outer round shrinks ``||q||_G`` (dimensionless).
+        Factor, above 1, by which an outer iteration shrinks ``||q||_G`` (dimensionless).
     epsilon : float
         ``||A^T q||`` at which the search for a separator ends, relative to the largest norm of an
         example.
@@ -184,7 +184,7 @@ class PerceptronVonNeumann(
     Attributes
     ----------
     n_outer_ : int
-        Outer rounds; ``n_iter_`` counts the inner ones.
+        Outer iterations; ``n_iter_`` counts the inner ones.
 
     See Also
     --------
@@ -193,7 +193,7 @@ class PerceptronVonNeumann(
     Notes
     -----
     With an intercept, q has sum 1/2 in each of two classes. Without a separator, the model is the
-    sum of ``W / 2`` over the outer rounds, which minimises a squared hinge loss.
+    sum of ``W / 2`` over the outer iterations, which minimises a squared hinge loss.
 
     References
     ----------

@@ -195,7 +195,7 @@ class Design(FloatExamples):
 
     @cached_property
     def table(self) -> Table | None:
-        """All examples in these units, for rounds on few of them; None: they are not few."""
+        """All examples in these units, for iterations on few of them; None: they are not few."""
         X = self.near
         entries = 2 * X.size if self.sparse else X.size  # with its transpose
         if X.foreign or not X.in_memory or entries * FLOAT64.itemsize > BLOCK_BYTES:

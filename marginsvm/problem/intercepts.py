@@ -38,7 +38,7 @@ EPS = 2.0**-52
 BLOCK = 70  # columns that LAPACK works on together, and a few
 # Classes for which Karp's algorithm, in time k^3 but with few calls, is quicker than Howard's.
 FEW_CLASSES = 16
-# rounds of Howard's algorithm, besides one for each class; 700 classes take ten
+# Iterations of Howard's algorithm, besides one for each class; 700 classes take ten.
 MORE_ROUNDS = 50
 # Tolerance of the imbalance, relative to the sum of the table; rounding errors of a logarithm of an
 # entry; and a regularisation for classes without alpha.

@@ -219,9 +219,8 @@ class Softmax(Searched):
     def exponentials(rows: Rows, E: Array, largest: Array) -> tuple[Array, Array]:
         """Exponentials relative to the largest exponent of each group, after their sums."""
         e = E - rows.expand(finite(largest))
-        e[
-            e < NEGLIGIBLE
-        ] = -np.inf  # exponentials that vanish are subnormal first: slow
+        # exponentials that vanish are subnormal first: slow
+        e[e < NEGLIGIBLE] = -np.inf
         e = rows.weighted(np.exp(e, out=e))
         return rows.group_sum(e), e
 

@@ -7,10 +7,8 @@ import sys
 
 def python(*args, cwd=None, timeout=None, **environment):
     """What it prints. It sets its threads, and where numba keeps its code, unless that is given."""
-    unset = (
-        "NUMBA_CACHE_DIR",
-        "_NUM_THREADS",
-    )  # the latter are set by Dask and by joblib
+    # the latter are set by Dask and by joblib
+    unset = ("NUMBA_CACHE_DIR", "_NUM_THREADS")
     env = {k: v for k, v in os.environ.items() if not k.endswith(unset)} | environment
     command, how = (
         [sys.executable, *map(str, args)],

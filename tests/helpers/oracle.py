@@ -48,9 +48,8 @@ def best_margin_of(estimator, X, y):
     fit_intercept, C = estimator.fit_intercept, getattr(estimator, "C", np.inf)
     if getattr(estimator, "normalize", False):
         X, fit_intercept = normalized_rows(X, fit_intercept=fit_intercept), False
-    if fit_intercept and hasattr(
-        estimator, "intercept_scaling"
-    ):  # a feature like any other
+    # a feature like any other
+    if fit_intercept and hasattr(estimator, "intercept_scaling"):
         constant = np.full((len(X), 1), estimator.intercept_scaling)
         X, fit_intercept = np.hstack([X, constant]), False
     return best_margin(X, y, fit_intercept=fit_intercept, C=C)
@@ -80,9 +79,8 @@ def best_margin_in_norm(X, y, p):
     """Best margin of two classes over ``|w|_p``, with a free intercept, by a general solver."""
     sign, d = np.where(y == np.max(y), 1.0, -1.0)[:, None], X.shape[1]
     A = sign * np.column_stack([X, np.ones(len(X))])
-    length = np.r_[
-        np.ones(2 * d), 0.0, 0.0
-    ]  # |w|_1, of the two parts of w and of the intercept
+    # |w|_1, of the two parts of w and of the intercept
+    length = np.r_[np.ones(2 * d), 0.0, 0.0]
     rows = np.hstack([A[:, :d], -A[:, :d], A[:, d:], -A[:, d:]])
     found = linprog(length, -rows, -np.ones(len(A)))
     if p == 1:

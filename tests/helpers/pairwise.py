@@ -81,9 +81,8 @@ def covering(choices, given=()):
         wanted |= {((a, i), (b, j)) for i, j in product(some, others)}
     wanted -= set().union(*map(pairs, given))
     while wanted:
-        row = dict(
-            min(wanted)
-        )  # around the first pair, each other value makes the most pairs
+        # around the first pair, each other value makes the most pairs
+        row = dict(min(wanted))
         for place, values in enumerate(choices):
             if place not in row:
                 met = [
