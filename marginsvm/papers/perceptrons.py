@@ -277,7 +277,8 @@ class VonNeumannClassifier(
     r"""Normalized von Neumann algorithm (NVN): Frank-Wolfe towards the point nearest to 0.
 
     Every iteration moves the point p of the convex hull of the rows towards the row of smallest
-    margin, with exact line search. If the classes are not separable, the sum of these points is the model.
+    margin, with exact line search. If the classes are not separable, the sum of these points is the
+    model.
 
     See Also
     --------

@@ -18,7 +18,7 @@ from marginsvm._typing import Array
 from marginsvm.problem.matrix import dense
 from marginsvm.separation import families, program
 from marginsvm.separation.families import FINITE, UNIDENTIFIED
-from marginsvm.separation.program import Parts, Split
+from marginsvm.separation.program import DoubleDouble, Split
 from marginsvm.separation.proof import (
     face_in_floats,
     flaw_in_floats,
@@ -249,7 +249,7 @@ def _difference(report: Any, **truth: Any) -> str:
 # ---- what the report claims of rows and columns
 
 
-def _direction(report: Any, regression: Regression) -> Parts | None:
+def _direction(report: Any, regression: Regression) -> DoubleDouble | None:
     """High and low part, in the units of X as printed; None: they are none of these columns.
 
     There is one exactly if some row is separated. No entry stands where there is no coefficient.
@@ -302,7 +302,7 @@ def _flaw_of_pairs(report: Any, regression: Regression, w: Array) -> str:
 
 
 def _flaw_of_rows(
-    report: Any, regression: Regression, direction: Parts, q: Array, exact: bool
+    report: Any, regression: Regression, direction: DoubleDouble, q: Array, exact: bool
 ) -> tuple[str, bool]:
     """An error of a report's proofs, or of what they imply; and whether all is without rounding.
 

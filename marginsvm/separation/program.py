@@ -46,7 +46,7 @@ from marginsvm.certificate import exact_algebra as exact
 from marginsvm.problem.matrix import dense
 from marginsvm.separation.regression import MOST_INTEGERS, Regression
 
-Parts = tuple[Array, Array]  # numbers in double-double arithmetic: high and low parts
+DoubleDouble = tuple[Array, Array]  # high and low parts of numbers
 
 # Sizes below which numbers are taken to be 0 or not to be, relative to their terms.
 TINY = 1e-9  # margins of unit vectors: 0 up to rounding
@@ -103,7 +103,7 @@ class Split:
 
     sample: Array
     separated: Array
-    direction: Parts
+    direction: DoubleDouble
     weights: Array
     independent: Array
     dependent_by_rounding: Array
@@ -417,7 +417,7 @@ def coordinates(S: Array) -> tuple[Array, Array]:
     return Z, T
 
 
-def multiplied(A: Array, B: Array) -> Parts:
+def multiplied(A: Array, B: Array) -> DoubleDouble:
     """``A B`` in double-double arithmetic, as high and low parts."""
     high, low = np.zeros((2, len(A), B.shape[1]))
     some = np.flatnonzero(A.any(axis=1))
@@ -473,17 +473,17 @@ def faces(
         if w.any() and (T @ w > TINY * np.sqrt(w @ w)).all():
             break
         part = np.zeros(n)
-        by_newton = not (sparse and fixed.any())
-        if by_newton:
+        of_equalities = sparse and fixed.any()
+        if of_equalities:
+            w, weights = program(T, Z[fixed])
+            weights, part[fixed] = np.split(weights, [len(rest)])
+        else:
             w, weights = method(T)
             if sparse and weights.any():
                 w = 0.0 * w  # some rows overlap, and w is not 0 on them
-        else:
-            w, weights = program(T, Z[fixed])
-            weights, part[fixed] = np.split(weights, [len(rest)])
         if not w.any() and not weights.any():
             break  # the linear program ran out of time
-        overlap = weights > (ROUGH if sparse and by_newton else CLEAR)
+        overlap = weights > (ROUGH if sparse and not of_equalities else CLEAR)
         part[rest] = np.where(overlap, weights, 0.0) / lengths
         parts.append(part)
     q = _combined(Z, equality, q, parts)

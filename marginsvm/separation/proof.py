@@ -21,7 +21,7 @@ from marginsvm._typing import Array
 from marginsvm.certificate import exact_algebra as exact
 from marginsvm.problem.matrix import dense
 from marginsvm.separation import families, program
-from marginsvm.separation.program import NO_LENGTH, TINY, ZERO, Parts, Split
+from marginsvm.separation.program import NO_LENGTH, TINY, ZERO, DoubleDouble, Split
 from marginsvm.separation.regression import MOST_INTEGERS, Regression
 
 WRITTEN = 2**22  # entries of rows converted to dense: 32 MB
@@ -60,7 +60,7 @@ class Face(NamedTuple):
         """Whether no row overlaps, so that any direction is in the face."""
         return len(self.free) == len(self.independent)
 
-    def near(self, direction: Parts) -> Array:
+    def near(self, direction: DoubleDouble) -> Array:
         """The vector of the face with a direction's values in the free coordinates: integers."""
         factors = []
         for row, j in zip(self.vectors, self.free.tolist(), strict=True):
@@ -77,7 +77,7 @@ class Face(NamedTuple):
         return out
 
 
-def in_floats(v: Array, columns: Array, n_columns: int) -> Parts:
+def in_floats(v: Array, columns: Array, n_columns: int) -> DoubleDouble:
     """Integers divided by the largest one, with zeros in other columns: floats and remainders."""
     top = max(map(abs, v.tolist()), default=0) or 1
     values = [Fraction(x, top) for x in v.tolist()]
@@ -157,14 +157,14 @@ def answer(regression: Regression) -> Answer:
         every = len(found.sample) == n
         if face is not None and (every or not flaw):
             reason = flaw and _UP_TO_ROUNDING.format(flaw)
-            return _decided(regression, found, face, reason)
+            return _answer_with(regression, found, face, reason)
         if large or (face is None and regression.rounded.any()):
             # A result that rounding may have changed is not final.
             doubt = flaw_in_floats(regression, found)
             if doubt:
                 return Answer(found, reason=f"{doubt}.", undecided=True)
             reason = _UP_TO_ROUNDING.format("it is not proved")
-            return _decided(regression, found, None, reason)
+            return _answer_with(regression, found, None, reason)
         if every:
             break
     simple = _by_simplex(regression) if n * d <= SIMPLEX else None
@@ -172,10 +172,10 @@ def answer(regression: Regression) -> Answer:
     if simple is None or face is None:
         return Answer(found, reason=f"no proof is known: {flaw}.", undecided=True)
     simple.face = face.floats(face.vectors)
-    return _decided(regression, simple, face, "")
+    return _answer_with(regression, simple, face, "")
 
 
-def _decided(
+def _answer_with(
     regression: Regression, found: Split, face: Face | None, reason: str
 ) -> Answer:
     return Answer(found, face, reason, is_separable(regression, found, face, reason))
@@ -337,7 +337,7 @@ def _both_ways(A: Array, equality: Array, q: Array) -> tuple[Array, Array]:
 
 
 def not_positive(
-    regression: Regression, some: Array, w: Parts, face: Face | None = None
+    regression: Regression, some: Array, w: DoubleDouble, face: Face | None = None
 ) -> tuple[Array, Array]:
     """Rows of a mask on which a direction is not proved to be positive, and its signs.
 

@@ -496,12 +496,14 @@ def check_separability(
         given=given,
     )
     try:
-        return _decided(unknown, kind, arguments)
+        return _reported(unknown, kind, arguments)
     except MemoryError as error:
         return replace(unknown, reason=f"{error}.")
 
 
-def _decided(unknown: Separability, kind: Family, arguments: Arguments) -> Separability:
+def _reported(
+    unknown: Separability, kind: Family, arguments: Arguments
+) -> Separability:
     """The report, with what is to be found out about its rows."""
     regression = kind.rows(arguments)
     by_graph = isinstance(kind, families.Pairs)
