@@ -535,3 +535,21 @@ def test_the_limit_of_a_container_is_the_memory(tmp_path, monkeypatch):
     assert machine is None or solve.installed.__wrapped__() >= machine
     places.append(tmp_path / "other")
     assert solve.installed.__wrapped__() == 12345
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_few_support_vectors_take_few_iterations(sparse, fit_intercept, rng):
+    """With the squared hinge loss and a large C, where classes nearly touch."""
+    n, d = 1500, 150
+    if sparse:
+        X = sp.random_array((n, d), density=0.1, rng=rng, format="csr")
+        X.data[:] = 1.0
+        y = (X @ rng.standard_normal(d) > 0).astype(int)
+    else:
+        y = np.repeat([0, 1], n // 2)
+        X = rng.standard_normal((n, d)) + 0.3 * (y[:, None] - 0.5)
+    clf = MaxMarginClassifier(C=100.0, fit_intercept=fit_intercept).fit(X, y)
+    assert clf.status_ == "certified"
+    assert len(clf.support_) < 2 * d
+    assert clf.n_iter_ <= 20

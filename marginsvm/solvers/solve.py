@@ -34,6 +34,13 @@ FEW = 500
 SMALL = 2**16
 FEWEST = 200
 ROUNDING = 1e-14  # of a gap
+# For the squared hinge loss: dense features from which on an epoch takes a small part of a step of
+# Newton's method, and entries of a copy of them (128 MB); and, in times of the features, the rows
+# with alpha > 0, or all rows, from which on Newton's method takes few steps.
+WIDE = 100
+COPIED = 2**24
+MANY = 6
+LONG = 100
 # Where containers have the limit of their memory: cgroup 2 and 1.
 CONTAINERS = (
     "/sys/fs/cgroup/memory.max",
@@ -89,6 +96,16 @@ def methods(qp: QuadraticProgram) -> list[Method]:
 
     def ten_epochs(solution: Solution, start: Array | None) -> Iterator[None]:
         return islice(dual_cd(solution, start), 1)
+
+    def while_few_rows_count(solution: Solution, start: Array | None) -> Iterator[None]:
+        for _ in dual_cd(solution, start):
+            yield
+            if np.count_nonzero(solution.alpha) > MANY * qp.design.d:
+                return
+
+    def on_few_rows(solution: Solution, start: Array | None) -> Iterator[None]:
+        if start is not None and np.count_nonzero(start) <= 2 * qp.design.d:
+            yield from active_set(solution, start)
 
     examples = qp.examples
     n = examples.n
@@ -165,7 +182,11 @@ def methods(qp: QuadraticProgram) -> list[Method]:
     if d > n and rows <= ROWS_OF_PIVOTING and not examples.sparse:
         return [active_set, *first]
     # The squared hinge loss is smooth.
-    return last
+    foreign = getattr(examples.X, "foreign", False)
+    short_epochs = examples.sparse or (d > WIDE and n * d <= COPIED and not foreign)
+    if several or n > LONG * d or not short_epochs:
+        return last
+    return [while_few_rows_count, on_few_rows, *last]
 
 
 def _is_short(qp: QuadraticProgram) -> bool:
