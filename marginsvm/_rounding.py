@@ -137,6 +137,36 @@ def _is_rounded(value: Any) -> bool:
         return True
 
 
+# Numbers that are summed one by one; and those of a part, whose sums of halves are exact.
+SUMMED_ONE_BY_ONE = 1000
+PART = 2**15
+
+
+def exact_sum(values: Array) -> float:
+    """Sum of all entries, rounded once.
+
+    The halves of numbers with equal exponents are multiples of one number, and few of them have
+    exact sums.
+    """
+    values = values.ravel()
+    total = float(values.sum())
+    if not np.isfinite(total):
+        return total
+    if values.size <= SUMMED_ONE_BY_ONE:
+        return fsum(values.tolist())
+    sums = list[float]()
+    for i in range(0, values.size, PART):
+        low = np.array(values[i : i + PART], np.float64)
+        exponents = (low.view(np.int64) >> 52) & 0x7FF
+        high = low.copy()
+        high.view(np.int64)[:] &= -(2**27)
+        low -= high
+        for half in (high, low):
+            found = np.bincount(exponents, half)
+            sums += found[found.nonzero()].tolist()
+    return fsum(sums)
+
+
 def exact_inner(a: Array, b: Array, *added: float) -> float:
     """The sum of ``a b`` and of the numbers ``added``, rounded once."""
     some = a.nonzero()

@@ -12,8 +12,9 @@ import bz2
 import gzip
 import os
 import zipfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -77,6 +78,8 @@ class ArrayBlocks:
     >>> source
     ArrayBlocks(5 x 2 float64, 3 blocks of 2 rows, 'X.npy')
     """
+
+    reuses_memory = False  # of a block, for the next one
 
     def __init__(
         self,
@@ -146,14 +149,16 @@ class ArrayBlocks:
         return cls(*(_Stored(path, name) for name in names), block_rows=block_rows)
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        for part in self._parts:
-            if isinstance(part, _Stored):
-                part.examine()
-        for start in range(0, self.shape[0], self.block_rows):
-            rows = slice(start, start + self.block_rows)
-            block = tuple(part[rows] for part in self._parts)
-            with _naming(getattr(self._parts[0], "path", "")):
-                yield block
+        with ExitStack() as files:
+            readers = [
+                part.opened(files) if isinstance(part, _Stored) else part.__getitem__
+                for part in self._parts
+            ]
+            for start in range(0, self.shape[0], self.block_rows):
+                rows = slice(start, start + self.block_rows)
+                block = tuple(read(rows) for read in readers)
+                with _naming(getattr(self._parts[0], "path", "")):
+                    yield block
 
     def __repr__(self) -> str:
         X = self._parts[0]
@@ -209,15 +214,21 @@ class _Stored:
                 f"{path} is cut short: it has {size} bytes instead of {wanted}"
             )
 
-    def __getitem__(self, rows: slice) -> Array:
-        start, end, _ = rows.indices(self.shape[0])
+    def opened(self, files: ExitStack) -> Callable[[slice], Array]:
+        """What reads rows, until the files are closed."""
+        self._examine()
+        with _naming(self.path):
+            return partial(self._rows, files.enter_context(open(self.path, "rb")))
+
+    def _rows(self, file: Any, rows: slice) -> Array:
         n = self.shape[0]
-        width = self.nbytes // max(1, self.shape[0])
+        start, end, _ = rows.indices(n)
         order: Any = "F" if self.fortran else "C"
         part = np.empty((end - start, *self.shape[1:]), self.dtype, order)
         runs = part.T if self.fortran else part[None]  # each lies in one piece
-        width = self.dtype.itemsize if self.fortran else width  # of a row there
-        with _naming(self.path), open(self.path, "rb") as file:
+        # of a row there
+        width = self.dtype.itemsize if self.fortran else self.nbytes // max(1, n)
+        with _naming(self.path):
             for j, run in enumerate(runs):
                 file.seek(self.offset + (j * n + start) * width)
                 if file.readinto(run.reshape(-1).view(np.uint8)) < run.nbytes:
@@ -247,7 +258,7 @@ class _Stored:
             lengths = np.frombuffer(file.read(4), "<u2")
             return info.header_offset + 30 + int(lengths.sum())
 
-    def examine(self) -> None:
+    def _examine(self) -> None:
         """Compare the checksum that ``numpy.savez`` has written, before the first pass."""
         if self._is_examined:
             return
@@ -311,6 +322,8 @@ class ParquetBlocks:
     >>> [(X.tolist(), y.tolist()) for X, y in source]
     [([[1.8, 80.0], [1.6, 50.0]], ['a', 'b'])]
     """
+
+    reuses_memory = False
 
     def __init__(
         self,
@@ -453,6 +466,8 @@ class SvmlightBlocks:
     >>> source
     SvmlightBlocks(1 file, n_features=3)
     """
+
+    reuses_memory = False
 
     def __init__(
         self,

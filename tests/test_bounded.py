@@ -4,6 +4,7 @@ Each case has data on which rounding is as large as it can be beside what is bou
 all error terms, and with the one that it is named after replaced by 0 it does not.
 """
 
+import math
 from dataclasses import replace
 from fractions import Fraction
 
@@ -22,7 +23,15 @@ from helpers.plain_examples import (
 from scipy.optimize import LinearConstraint, minimize, nnls
 
 from marginsvm import MomentumMarginClassifier
-from marginsvm._rounding import LONG, PAIRWISE, Extended, chained, exact_inner, product
+from marginsvm._rounding import (
+    LONG,
+    PAIRWISE,
+    Extended,
+    chained,
+    exact_inner,
+    exact_sum,
+    product,
+)
 from marginsvm.certificate import bounded, overlap
 from marginsvm.certificate import exact_algebra as algebra
 from marginsvm.certificate.bounded import (
@@ -480,6 +489,18 @@ def test_an_exact_inner_product_is_rounded_once(rng):
     added = -float(a @ b)
     exact = dot(map(Fraction, a), map(Fraction, b)) + Fraction(added)
     assert exact_inner(a, b, added) == float(exact)
+
+
+@pytest.mark.parametrize("n", [3, 900, 70_000])
+@pytest.mark.parametrize("exponents", [(0, 1), (-60, 60), (-1074, -1000), (800, 1000)])
+def test_an_exact_sum_is_rounded_once(n, exponents, rng):
+    """Half of the numbers cancel up to a rounding error, and some are 0 or subnormal."""
+    x = np.ldexp(rng.standard_normal(n), rng.integers(*exponents, n))
+    x[n // 2 :] = -x[: n - n // 2] * (1.0 + rng.integers(-1, 2, n - n // 2) * 2.0**-52)
+    x[::7] = 0.0
+    assert exact_sum(rng.permutation(x)) == math.fsum(x)
+    assert exact_sum(x.reshape(-1, 1)) == math.fsum(x)
+    assert exact_sum(np.append(x, np.inf)) == np.inf
 
 
 @pytest.mark.parametrize("name", NAMES)

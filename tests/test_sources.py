@@ -24,6 +24,7 @@ from marginsvm import (
     MomentumMarginClassifier,
     check_certificate,
 )
+from marginsvm.problem.source import Source
 from marginsvm.sources import ArrayBlocks, ParquetBlocks, SvmlightBlocks
 
 ROOT = Path(__file__).parents[1]
@@ -419,6 +420,25 @@ class Refilled:
             for array, values in zip(arrays, block, strict=True):
                 array[...] = values
             yield self.of(arrays[0]), *arrays[1:]
+
+
+class Once:
+    """A single block, in an iterable that is neither a list nor a source of ours."""
+
+    def __init__(self, X, y):
+        self.block = X, y
+
+    def __iter__(self):
+        yield self.block
+
+
+@pytest.mark.parametrize("make", [lambda X, y: [(X, y)], ArrayBlocks, Once])
+def test_only_memory_that_may_be_used_again_is_copied(make, data):
+    X, y, _ = data
+    of, _, _ = Source(make(X, y)).read()
+    ((_, block),) = of(np.arange(len(X))).blocks()
+    assert np.shares_memory(block.array, X) == (make is not Once)
+    np.testing.assert_array_equal(block.array, X)
 
 
 def as_csr(X):

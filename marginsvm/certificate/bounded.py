@@ -30,12 +30,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
-from itertools import chain
-from math import fsum, inf, isfinite, isqrt, nextafter
+from math import inf, isfinite, isqrt, nextafter
 
 import numpy as np
 
-from marginsvm._rounding import UNIT, Extended
+from marginsvm._rounding import UNIT, Extended, exact_sum
 from marginsvm._typing import Array, Values
 from marginsvm.problem.examples import Examples
 from marginsvm.problem.matrix import dense
@@ -88,12 +87,8 @@ class Floats:
         return float(x)
 
     def total(self, values: Array) -> float:
-        """Sum of all entries, rounded once; in parts, as lists of floats take memory."""
-        values = values.ravel()
-        parts = (values[i : i + 2**16] for i in range(0, values.size, 2**16))
-        return fsum(
-            chain.from_iterable(part[part.nonzero()].tolist() for part in parts)
-        )
+        """Sum of all entries, rounded once."""
+        return exact_sum(values)
 
     def sqrt(self, x: Values) -> float:
         """Square root; 0 for negative numbers, which are rounding errors."""

@@ -617,8 +617,7 @@ def in_turn(work: Callable[[Block], R], blocks: Iterator[Block]) -> list[R]:
     """Results of ``work`` in the order of the blocks, which are places and matrices.
 
     This thread reads them all, as a connection may belong to the thread that opened it. Another one
-    works on a block meanwhile, in a copy, as a source may read the next block into the same memory;
-    while it does so, this thread works on what it has read.
+    works on a block meanwhile; while it does so, this thread works on what it has read.
     """
     helped = n_threads() > 1
     found: list[R | Future[R]] = []
@@ -628,8 +627,7 @@ def in_turn(work: Callable[[Block], R], blocks: Iterator[Block]) -> list[R]:
             if helped and (other is None or other.done()):
                 if other is not None:
                     other.result()  # its error ends the pass
-                lent = place, as_matrix(X.array.copy())
-                other = helper.submit(copy_context().run, work, lent)
+                other = helper.submit(copy_context().run, work, (place, X))
                 found.append(other)
             else:
                 found.append(work((place, X)))

@@ -87,12 +87,16 @@ class Source:
     ----------
     given : iterable
         Each iteration begins anew. If its iterator is a generator, errors of a block are raised
-        there, where the block was yielded: it may add the name of the file.
+        there, where the block was yielded: it may add the name of the file. Unless it is a list
+        or tuple, or its attribute ``reuses_memory`` is False, blocks are copied: the next one may
+        be read into the same memory while a thread works on this one.
     """
 
     def __init__(self, given: Iterable[object]) -> None:
         self.given = given
         self.passes = 0
+        lasts = type(given) in (list, tuple)
+        self.reuses_memory = not lasts and getattr(given, "reuses_memory", True)
 
     def first(self, look: Callable[[int, object], T]) -> Iterator[T]:
         """``look(number, block)`` of each block in a pass."""
@@ -157,7 +161,7 @@ class Source:
             end = end + len_of(X)
             if start == end:
                 continue
-            X = X.astype(layout.dtype, copy=False)
+            X = X.astype(layout.dtype, copy=self.reuses_memory)
             if not every:
                 X = X[kept[slice(*np.searchsorted(kept, [start, end]))] - start]
             yield X
