@@ -56,6 +56,12 @@ PAIRS = 64  # additions that a term passes through in NumPy's pairwise summation
 
 DECIMALS = Context(prec=90, Emax=MAX_EMAX, Emin=MIN_EMIN)  # for powers with p != 2
 ROOT_BITS = 512  # of the integer whose root is taken
+# Steps: of Newton's method for the best multiple, of balancing by last digits for each class, and
+# for two signs; an alpha that absorbs an excess is so much larger.
+MULTIPLE_STEPS = 60
+CLASS_STEPS = 4
+SIGN_STEPS = 4
+LARGER = 2.0
 
 
 # Arithmetic: float64, or fractions. Both classes have the same operations, so that each bound is
@@ -546,7 +552,7 @@ def _multiple_of_squares(norm: float, v: Array, ridge: Array) -> float:
     """
     t = -inf
     better = 1.0
-    for step in range(60):
+    for step in range(MULTIPLE_STEPS):
         some = np.flatnonzero(better * v < 1.0)
         pull = v[some] / ridge[some]
         square = norm * norm + float(pull @ v[some])
@@ -572,15 +578,16 @@ def balanced(qp: QuadraticProgram, alpha: Array) -> Array:
 def _even_classes(alpha: Array, rows: ClassPairs) -> Array:
     total = Floats().total
     codes = rows.codes
-    before = -1
+    before = -1  # the class with the largest excess in the last step
     excess = np.array(rows.sums(alpha, total))
-    for _ in range(4 * rows.k):
+    for _ in range(CLASS_STEPS * rows.k):
         c = int(excess.argmax())
-        # a row of either class against the other: the smallest alpha have the finest digits;
-        # two classes without such a row are linked through others
+        # From class c to the class h with the smallest excess that has a row of either class
+        # against the other; classes without such a row are linked through others. The smallest
+        # alpha have the finest digits.
         for h in np.argsort(excess, kind="stable")[:-1].tolist():
             move = min(excess[c], -excess[h]) if excess[h] < 0.0 else excess[c]
-            own = np.flatnonzero((codes == c) & (alpha[:, h] > 2.0 * move))
+            own = np.flatnonzero((codes == c) & (alpha[:, h] > LARGER * move))
             other = np.flatnonzero((codes == h) & (alpha[:, c] > 0.0))
             if h not in (c, before) and (len(own) or len(other)):
                 break
@@ -600,9 +607,9 @@ def _even_classes(alpha: Array, rows: ClassPairs) -> Array:
 def _even(alpha: Array, sign: Array) -> Array:
     """Alpha with equal sums for both signs, by the last digits of the smallest entries."""
     alpha = alpha.copy()
-    for _ in range(4):
+    for _ in range(SIGN_STEPS):
         excess = Floats().total(sign * alpha)
-        able = np.flatnonzero(alpha > 2.0 * abs(excess))
+        able = np.flatnonzero(alpha > LARGER * abs(excess))
         if excess == 0.0 or not len(able):
             break
         i = able[alpha[able].argmin()]

@@ -37,7 +37,15 @@ from marginsvm.problem.matrix import dense
 
 CLEARLY = 1e-6  # numbers below minus this, relative to the largest, are negative beyond rounding
 NEGLIGIBLE = (1e-13, 1e-8)  # shares of the largest weight that may be rounding of 0
+# Of pivoted factors: columns for each row, or rows for each column, that are many; a pivot of LU
+# that shows full rank, relative to the largest entry, and one of QR that is no rounding. Columns of
+# small weights count as if they had this part of the largest.
+MANY = 4
+FULL_RANK = 1e-6
+RANK = 1e-11
+SMALL = 1e-3
 LARGEST_SYSTEM = 110  # equations solved in integers: some seconds
+DIGITS = (20, 53)  # bits of the weights that are kept: short integers are tried first
 PRIME = 2**31 - 19  # not 2^k - 1, which divides differences of powers of two
 
 
@@ -94,14 +102,15 @@ def independent_first(A: Array) -> tuple[Array, int]:
     Of very many columns, the pivots of an LU decomposition come first, if these have full rank.
     """
     n, k = A.shape
-    if k > 4 * n:
+    if k > MANY * n:
         place, _, U = lu(A.T, p_indices=True, check_finite=False)
-        if np.abs(U.diagonal()).min(initial=np.inf) > 1e-6 * np.abs(A).max(initial=0.0):
+        least = np.abs(U.diagonal()).min(initial=np.inf)
+        if least > FULL_RANK * np.abs(A).max(initial=0.0):
             return np.argsort(place), n
-    R = np.linalg.qr(A, mode="r") if n > 4 * k else A
+    R = np.linalg.qr(A, mode="r") if n > MANY * k else A
     R, order = qr(R, mode="r", pivoting=True, check_finite=False)
     pivots = np.abs(R.diagonal())
-    return order, int(np.count_nonzero(pivots > 1e-11 * pivots[:1]))
+    return order, int(np.count_nonzero(pivots > RANK * pivots[:1]))
 
 
 def is_regular(B: Array, error: Values = 0.0) -> bool:
@@ -222,7 +231,7 @@ def positive_weights(
     small = min(A.shape) <= LARGEST_SYSTEM
     if not (small or in_floats):
         return None
-    order, rank = independent_first(F * np.maximum(q, 1e-3 * q.max()))
+    order, rank = independent_first(F * np.maximum(q, SMALL * q.max()))
     if rank == len(F) and not integers_wanted:
         error = 2 * UNIT * np.abs(F[:, order]) if whole else 0.0
         change = change_to_solution(F[:, order], q[order], error)
@@ -261,7 +270,7 @@ def _solved(M: Array, q: Array, order: Array) -> list[int] | None:
     rest = np.delete(order, first)
     cols = order[first]
     mantissa, e = np.frexp(q)
-    for bits in (20, 53) if len(rest) else ():  # try short integers first
+    for bits in DIGITS if len(rest) else ():
         short = np.ldexp(np.round(np.ldexp(mantissa, bits)), e - bits)
         kept = np.array(integers(short[rest]), dtype=object)
         right = -(M[np.ix_(rows, rest)].astype(object) @ kept)

@@ -44,6 +44,8 @@ WORKING_SET = 10
 NNLS_PRODUCTS = 4
 SOLVED = 1e-10
 SLOWLY = 0.99
+ROUNDED = 1e-12  # entries of q that are rounding, relative to the largest
+REFINEMENTS = 2
 FREE = 2**22  # multiplications of a proof that may always be tried: a few milliseconds
 
 
@@ -176,12 +178,12 @@ def on_few_rows(qp: QuadraticProgram, alpha: Array, most: float = inf) -> Array 
     q = of_few_columns(A, wanted, alpha.flat[r], most)
     if q is None:
         return alpha
-    for _ in range(2):  # iterative refinement
-        some = np.flatnonzero(q > 1e-12 * q.max())  # smaller entries are rounding
+    for _ in range(REFINEMENTS):
+        some = np.flatnonzero(q > ROUNDED * q.max())
         q[some] += np.linalg.lstsq(
             A[:, some], wanted - A[:, some] @ q[some], rcond=None
         )[0]
-    q[np.abs(q) <= 1e-12 * q.max()] = 0.0
+    q[np.abs(q) <= ROUNDED * q.max()] = 0.0
     if not q.any() or q.min() < 0.0:
         return None
     found = np.zeros(qp.shape)

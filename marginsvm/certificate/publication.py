@@ -37,6 +37,9 @@ from marginsvm.problem.vectors import Predictor
 FLOATS = Floats()
 # Fraction of nu's upper bounds that alpha may reach, a reserve for the rounding of sums.
 BELOW = 1.0 - 2.0**-44
+# Rounding of sums of alpha that are 1, or 0; and of one that nu's bounds have not allowed to be 1.
+ROUNDED = 8.0 * FLOATS.unit
+NOT_ALLOWED = 1e-12
 # Upper bound on margins (in radii) below which a proof of overlap is tried; and, for features and
 # for kernels, below which A'alpha may be exactly 0.
 WORTH_A_PROOF = 1e-2
@@ -409,15 +412,17 @@ def published_weights(qp: QuadraticProgram, alpha: Array, total: float = 1.0) ->
     caps, _ = caps_of(qp, alpha)
     if qp.game and caps is not None:
         alpha = alpha / (float(alpha.sum()) or 1.0)
-        within = bool(np.all(caps_of(qp, alpha)[1] <= caps * (1.0 + 8.0 * FLOATS.unit)))
-        if not (within and imbalance(qp, alpha, FLOATS) <= 8.0 * FLOATS.unit):
+        within = bool(np.all(caps_of(qp, alpha)[1] <= caps * (1.0 + ROUNDED)))
+        if not (within and imbalance(qp, alpha, FLOATS) <= ROUNDED):
             room = (
                 replace(qp, upper=caps * BELOW)
                 if qp.cap is None
                 else replace(qp, cap=caps * BELOW)
             )
             found = room.feasible(alpha)
-            alpha = found if abs(found.sum() - 1.0) <= 1e-12 else qp.feasible(alpha)
+            alpha = (
+                found if abs(found.sum() - 1.0) <= NOT_ALLOWED else qp.feasible(alpha)
+            )
     else:
         alpha = np.where(qp.upper > 0.0, np.maximum(alpha, 0.0), 0.0)
         alpha = qp.rows.balanced(alpha, qp.intercept, 0.0, None)

@@ -22,6 +22,7 @@ from marginsvm.problem.design import (
 from marginsvm.problem.examples import FloatExamples
 from marginsvm.problem.gram import Gram
 from marginsvm.problem.matrix import (
+    FEW_TAKEN,
     FLOAT64,
     Matrix,
     as_matrix,
@@ -632,7 +633,7 @@ class GramAdapter(KernelMatrixAdapter):
 
     def _adjoint(self, V: Array, precise: bool) -> Array:
         few = len(support_of(V))
-        self.work.passes += 1.0 if 20 * few >= len(V) else few / len(V)
+        self.work.passes += 1.0 if FEW_TAKEN * few >= len(V) else few / len(V)
         return self.examples.scores(V.T, precise=precise)
 
     def _scores(self, image: Array, precise: bool) -> Array:

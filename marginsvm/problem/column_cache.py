@@ -143,7 +143,7 @@ class ColumnCache:
             part = examples[i : i + TAKEN]
             places = self.slot[part]
             some = columns[: len(part)]
-            # as they were first taken
+            # kept side by side: a view
             if places[0] >= 0 and np.all(np.diff(places) == 1):
                 yield part, self.columns[places[0] : places[-1] + 1]
                 continue

@@ -30,6 +30,7 @@ from marginsvm._typing import Along, Array, Index, Stored, Values
 from marginsvm.problem.examples import FloatExamples
 from marginsvm.problem.matrix import (
     BLOCK_BYTES,
+    FEW_TAKEN,
     FLOAT32,
     FLOAT64,
     SPARSE_PRODUCT_COST,
@@ -272,7 +273,7 @@ class Design(FloatExamples):
         nonzero = np.count_nonzero(V)
         if nonzero == 0:
             return np.zeros((*V.shape[1:], self.d))
-        if 20 * nonzero < V.size:
+        if FEW_TAKEN * nonzero < V.size:
             few = support_of(V)
             w = near[few].adjoint(V[few].astype(FLOAT64, copy=False), CHAIN)
         elif not precise and self.table is not None:
@@ -380,7 +381,7 @@ class Design(FloatExamples):
         total = V.sum(axis=0)
         near = self.near
         of_all = np.abs(V).sum(axis=0)
-        if 20 * len(few) < len(V):
+        if FEW_TAKEN * len(few) < len(V):
             near = near[few]
             V = V[few]
 

@@ -26,6 +26,7 @@ from marginsvm.problem.column_cache import CACHE_SIZE, TAKEN, ColumnCache
 from marginsvm.problem.examples import FloatExamples
 from marginsvm.problem.kernel_functions import Kernel, Products, in_floats, unit_of
 from marginsvm.problem.matrix import (
+    FEW_TAKEN,
     FLOAT32,
     FLOAT64,
     Matrix,
@@ -44,6 +45,9 @@ COMPUTED_BYTES = 2**24
 STRIP_BYTES = 2**22
 STRIPS = 8
 AT_ONCE = 2**23
+FEW_COPIED = (
+    2  # columns of a matrix in memory are copied if fewer than one in so many counts
+)
 EXAMPLES_AT_ONCE = 4096  # of a column that a thread computes
 BLOCK = 128  # examples of a block on the diagonal, of which only the diagonal is kept
 EXAMINED = 500  # examples whose matrix is searched for negative eigenvalues: 0.1 s
@@ -321,7 +325,7 @@ class Gram(FloatExamples):
         V = w.T
         few = support_of(w.T)
         # columns of a kernel are computed, those of a given K are copied
-        many = self.n / (20 if self.K is None else 2)
+        many = self.n / (FEW_TAKEN if self.K is None else FEW_COPIED)
         if self.kept is not None or len(few) < many or not self.fits:
             F = np.zeros(V.shape)
             kept = self.kept and self.kept.take(few)

@@ -47,6 +47,17 @@ LOGARITHM_UNITS = 8.0
 RIDGE = 1e-14
 MAX_STEPS = 100
 MAX_LINE_STEPS = 60
+# Balancing: a longer step is damped; what a full step leaves of the imbalance, relative to its
+# square; and an imbalance that is no rounding.
+LONG_STEP = 0.5
+LEFT_BY_STEP = 0.1
+UNBALANCED = 1e-6
+# Minimising: regularisation by the gradient over the size of x, and by the curvature; longest move
+# (sizes of x, its inverse); and the width of a bracket (steps) that is rounding.
+BY_GRADIENT = 1e-3
+BY_CURVATURE = 1e-12
+SHORTEST = 1e-3
+NARROW = 1e-13
 
 
 def cycle_offsets(low: Array) -> Array:
@@ -217,12 +228,12 @@ def balancing_offsets(table: Array, start: Array | None = None) -> Array:
         hessian.flat[:: k + 1] += out + into + RIDGE * whole
         _, step, _ = dposv(hessian, out - into)
         d = step.max() - step.min()
-        beta = beta + step * (np.log1p(d) / d if d > 0.5 else 1.0)
-        if d * off <= 0.1 * tol * whole:
-            break  # that is about what a full step leaves of the imbalance
+        beta = beta + step * (np.log1p(d) / d if d > LONG_STEP else 1.0)
+        if d * off <= LEFT_BY_STEP * tol * whole:
+            break
     else:
         # alpha in one direction: none balance it; or the start was far away
-        if off > 1e-6 * whole:
+        if off > UNBALANCED * whole:
             beta = first if start is None else balancing_offsets(table)
     return beta - beta.mean() if start is None else beta
 
@@ -327,12 +338,14 @@ def least_of_convex(
         most_curved = float(H.max(initial=0.0))
         if steep <= 2.0 * EPS * most_curved * float(np.abs(x).max()):
             return x, there, step  # at the neighbouring floats the gradient is as large
-        H.flat[:: len(H) + 1] += max(1e-3 * steep / size, 1e-12 * most_curved)
+        H.flat[:: len(H) + 1] += max(
+            BY_GRADIENT * steep / size, BY_CURVATURE * most_curved
+        )
         _, move, failed = dposv(H, -slope)
         if failed:  # indefinite by rounding
             move = -np.linalg.solve(H, slope)
         down = float(slope @ move)
-        furthest = size / (1e-3 * float(np.abs(move).max()))
+        furthest = size / (SHORTEST * float(np.abs(move).max()))
         t = 1.0
         low = 0.0
         high = np.inf
@@ -340,7 +353,7 @@ def least_of_convex(
             slope, there = at(x + t * move)
             along = float(slope @ move)
             near = abs(along) <= max(-0.5 * down, flat * float(np.abs(move).max()))
-            if near or high - low <= 1e-13 or low >= furthest:
+            if near or high - low <= NARROW or low >= furthest:
                 break
             low, high = (t, high) if along < 0.0 else (low, t)
             t = 2.0 * t if high == np.inf else 0.5 * (low + high)

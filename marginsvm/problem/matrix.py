@@ -47,6 +47,8 @@ MAX_PARTS = 8  # lists of blocks that threads share
 # of examples with each other, which are quicker in cache.
 WRITTEN_OUT = 2**20
 IN_CACHE = 2**18
+# Examples are taken from the others if fewer than one in so many has a coefficient.
+FEW_TAKEN = 20
 # A sparse product takes as long as a dense one where one entry in so many is stored.
 SPARSE_PRODUCT_COST = 16
 # Range of norms (units of x) in which squares neither overflow nor underflow; and the norm below
@@ -54,6 +56,7 @@ SPARSE_PRODUCT_COST = 16
 SQUARES_VANISH = 1e-145
 SQUARES_OVERFLOW = 1e150
 LEAST_NORM = 1e-290
+RESCALED = 2.0**600  # brings the other norms into this range
 HELD_BYTES = 2**28  # memory of the examples of a file that were taken lately
 
 
@@ -203,8 +206,9 @@ class Matrix(ABC):
         # a product x'x of one array costs half as much as one of two
         for sign in (1.0, -1.0):
             chosen = np.flatnonzero(sign * weight > 0)
+            every = len(chosen) == len(weight)
             for i in range(0, len(chosen), size):
-                every = len(chosen) == len(weight)  # a view, no copy
+                # slices are views, no copies
                 some: Index = slice(i, i + size) if every else chosen[i : i + size]
                 root = np.sqrt(sign * weight[some])
                 x = self[some].written_out()
@@ -228,7 +232,7 @@ class Matrix(ABC):
         with np.errstate(over="ignore"):  # ``inverse`` refuses infinite norms
             found = np.sqrt(self.squared_norms(LpNorm(), None))
             odd = np.flatnonzero((found < SQUARES_VANISH) | ~(found < SQUARES_OVERFLOW))
-            factor = np.where(found[odd] < 1.0, 2.0**600, 2.0**-600)
+            factor = np.where(found[odd] < 1.0, RESCALED, 1.0 / RESCALED)
             some = self[odd].multiplied(factor)
             found[odd] = np.sqrt(some.squared_norms(LpNorm(), None)) / factor
         return found
@@ -516,6 +520,7 @@ class Blocks(Matrix):
         self.shape = shape
         self.dtype = dtype
         self.sparse = sparse
+        # sorted indices, and the examples there that were taken lately
         self._held: tuple[Array, Matrix | None] = (np.empty(0, int), None)
 
     def blocks(self) -> Iterator[Block]:

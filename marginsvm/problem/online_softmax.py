@@ -32,10 +32,11 @@ def one_pass(X, w, shift, scale, y, log_weights, E, largest, heaviest, mass, pro
     ``products`` that of the examples times them.
     """
     half = (len(E) + 1) // 2
-    few = np.zeros(products.shape, w.dtype)
-    e = np.zeros((2, 2), w.dtype)  # weights of a pair, by class and example
+    few = np.zeros(products.shape, w.dtype)  # products of the last pairs
+    # The pair before, whose products are due: its examples, and its weights by class and example.
     u = X[0]
     v = X[0]
+    e = np.zeros((2, 2), w.dtype)
     low = few[0]
     high = few[1]
     for i in range(half + 1):

@@ -64,6 +64,12 @@ from marginsvm.problem.examples import FloatExamples
 from marginsvm.problem.norms import LpNorm
 from marginsvm.problem.row_maps import ClassPairs, RowMap, SignedExamples
 
+# Of a sum of upper bounds, that rounding may have put on the wrong side of a mass: less by a little
+# for one quantile, and to either side for two.
+JUST_BELOW = 1.0 - 1e-15
+EITHER_SIDE = np.array([-1e-12, 1e-12])
+NO_SUM = 1e-300  # instead of 0, as a divisor
+
 
 @dataclass(frozen=True, eq=False)
 class QuadraticProgram:
@@ -278,7 +284,7 @@ class QuadraticProgram:
             Scores without intercepts.
         f : ndarray of shape (n_free,)
         """
-        mass = self.level * self.total * (1.0 - 1e-15)
+        mass = self.level * self.total * JUST_BELOW
         if self.several:
             if not self.level:
                 return f
@@ -304,7 +310,7 @@ class QuadraticProgram:
         if np.any(self.ridge):
             return np.array([_root(t, up, 1.0 / self.ridge)])
         # the middle of the interval of these quantiles
-        near = np.array([1.0 - 1e-12, 1.0 + 1e-12]) * self.upper[up].sum()
+        near = (1.0 + EITHER_SIDE) * self.upper[up].sum()
         return np.array([-0.5 * quantile(-t, self.upper, near).sum()])
 
     def feasible(self, alpha: Array) -> Array:
@@ -395,5 +401,5 @@ def _with_sum(alpha: Array, upper: Array, total: float) -> Array:
     if room.sum() < total - found:
         room = upper - alpha
     return np.minimum(
-        alpha + room * min(1.0, (total - found) / max(room.sum(), 1e-300)), upper
+        alpha + room * min(1.0, (total - found) / max(room.sum(), NO_SUM)), upper
     )

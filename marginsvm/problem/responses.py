@@ -48,6 +48,17 @@ LARGEST_EXPONENT = 700.0  # dimensionless; the exponential of 710 overflows floa
 # Exponents whose exponentials count as 0 beside those near 1; that of -708 is subnormal.
 NEGLIGIBLE = -600.0
 LEAST = float(np.finfo(np.float64).min)
+# Exponent below which ln(1 + exp(x)) equals exp(x) in float64.
+EXPONENTIAL = 37.0
+# Rounding of a gradient of the logistic loss for each row of weight 1, and of Euclidean smoothing
+# for each class.
+FLAT = 1e-14
+FLAT_PROJECTION = 1e-15
+NO_SUM = 1e-300  # instead of 0, as a divisor
+# Without smoothing: the smoothings that are solved for in turn, relative to the range of margins,
+# and Newton steps for each.
+SMOOTHINGS = tuple(0.1**i for i in range(1, 10))
+STEPS = 50
 
 
 @dataclass(eq=False)
@@ -302,10 +313,10 @@ class Logistic(Searched):
         smallest = rows.min_margin(rows.group_min(margins))
         n = rows.total_weight
         guess = self.guess
-        far = smallest > 37.0 * mu
+        far = smallest > EXPONENTIAL * mu
         if guess is None or far:
-            # Below -37, ln(1 + exp(xi)) equals exp(xi) in float64, and S may underflow: the
-            # gradient is then the softmax, but the smoothness stays that of the logistic loss.
+            # S may underflow there: the gradient is then the softmax, but the smoothness stays
+            # that of the logistic loss.
             near = softmax.respond(rows, margins, mu)
             if far:
                 return replace(near, smoothness=n, start=self.next_start(near.offsets))
@@ -321,7 +332,7 @@ class Logistic(Searched):
         xi = margins / -mu
         beta = guess / mu
         if rows.balanced and np.isfinite(beta).all():
-            beta = least_of_convex(at, curvature, beta, 1.0, 1e-14 * n)[0]
+            beta = least_of_convex(at, curvature, beta, 1.0, FLAT * n)[0]
         xi = xi - rows.expand(differences(beta))
         q = balanced(rows, rows.weighted(expit(xi)))
         S = float(np.sum(rows.weighted(np.logaddexp(0.0, xi))))
@@ -407,7 +418,7 @@ class Euclidean(Response):
         if not np.isfinite(x).all():  # margins have overflowed: the vectors show it
             return np.nan, np.full(len(beta), np.nan)
         size = float(np.max(1.0 / density))
-        x = least_of_convex(at, curvature, x, size, 1e-15 * rows.n_classes)[0]
+        x = least_of_convex(at, curvature, x, size, FLAT_PROJECTION * rows.n_classes)[0]
         return float(x[0]), x[1:] - x[1:].mean()
 
 
@@ -451,7 +462,7 @@ class WorstRow(Response):
             own = np.broadcast_to(rows.expand(groups), rows.shape).ravel()[tied]
             e.flat[np.delete(tied, np.unique(own, return_index=True)[1])] = 0.0
         # instead of 0 where a group has no rows
-        sums = np.maximum(rows.group_sum(e), 1e-300)
+        sums = np.maximum(rows.group_sum(e), NO_SUM)
         q = e * rows.expand(share / share.sum() / sums)
         smallest = rows.min_margin(low)
         return Weights(q, 1.0, smallest, rows.best_offsets(low), -smallest, 1.0)
@@ -550,7 +561,7 @@ class CappedSoftmax(Response):
         spread = float(np.ptp(margins[np.isfinite(margins)])) or 1.0
         smoothing = [max(mu, LEAST_SMOOTHING * spread)]
         if mu < smoothing[0]:  # without smoothing there is no closed form
-            smoothing = [0.1**i * spread for i in range(1, 10)]
+            smoothing = [of * spread for of in SMOOTHINGS]
 
         def at(beta: Array) -> tuple[Array, tuple[Array, _Group]]:
             m = margins + rows.expand(differences(beta))
@@ -581,9 +592,9 @@ class CappedSoftmax(Response):
         steps = 0
         if rows.balanced:
             beta = np.nan_to_num(softmax.respond(rows, margins, smoothing[0]).offsets)
-            steps = 50
-        for mu in smoothing:
-            flat = max(1e-14, UNIT * spread / mu)
+            steps = STEPS
+        for mu in smoothing:  # which the two functions read
+            flat = max(FLAT, UNIT * spread / mu)
             beta, (q, group), _ = least_of_convex(
                 at, curvature, beta, spread, flat, steps
             )

@@ -29,9 +29,15 @@ from marginsvm.problem.design import Design
 from marginsvm.problem.examples import FloatExamples
 from marginsvm.problem.intercepts import laplacian, least_squares
 
-# Of weights that are balanced: the part of a cap that counts as rounding, and the least factor.
+# Balancing of several classes: the part of a cap that counts as rounding; the least factor of an
+# alpha in a step; rounding of F'alpha for each class, and of the sum, relative to the sum; and the
+# part of the residual that a step of the same kind has to leave at most.
 FULL = 1e-14
 LEAST = 0.1
+ROUNDING = 1e-15
+ROUNDED_SUM = 1e-12
+HALF = 0.5
+BALANCING_STEPS = 100
 
 
 class RowMap(ABC):
@@ -406,16 +412,16 @@ class ClassPairs(RowMap):
         some = np.flatnonzero(alpha.any(axis=1))
         if not len(some):
             return alpha
-        u = alpha[some]
+        u = alpha[some]  # scaled in each step
         part = ClassPairs(self.codes[some], self.k)
         cap = None if cap is None else cap[some]
         m = free * (self.k - 1)
         if mass:
             u *= mass / u.sum()
-        full = np.zeros(len(u), bool)
-        holds = True
-        last = np.inf
-        for _ in range(100):
+        full = np.zeros(len(u), bool)  # examples whose alpha sums to their cap
+        keeps_sums = True  # whether the next step leaves these sums as they are
+        last = np.inf  # residual before the last step
+        for _ in range(BALANCING_STEPS):
             if cap is not None:
                 sums = u.sum(axis=1)
                 full = sums >= (1.0 - FULL) * cap
@@ -424,14 +430,15 @@ class ClassPairs(RowMap):
             off = part.coefficients(u).sum(axis=0)[:m] / total
             short = (mass - total) / total if mass else 0.0
             most = np.abs(off).max(initial=0.0)
-            if most <= 1e-15 * self.k and abs(short) <= 1e-12:
+            if most <= ROUNDING * self.k and abs(short) <= ROUNDED_SUM:
                 break
-            left = max(most, abs(short))
-            holds = holds == (left <= 0.5 * last)
-            last = left
+            residual = max(most, abs(short))
+            if not residual <= HALF * last:
+                keeps_sums = not keeps_sums
+            last = residual
             own = u
             linked = None
-            if holds and full.any():  # sums of full examples stay
+            if keeps_sums and full.any():
                 own = np.where(full[:, None], 0.0, u)
                 linked = (u - own) / np.sqrt(sums)[:, None]
             H = np.zeros((m + 1, m + 1))
