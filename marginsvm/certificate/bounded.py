@@ -56,6 +56,10 @@ PAIRS = 64  # additions that a term passes through in NumPy's pairwise summation
 
 DECIMALS = Context(prec=90, Emax=MAX_EMAX, Emin=MIN_EMIN)  # for powers with p != 2
 ROOT_BITS = 512  # of the integer whose root is taken
+ROOT_ERROR = Fraction(1, 10**60)  # relative, of such roots and powers
+# Covers errors of higher order in the unit roundoff.
+HIGHER = 1.01
+LENGTH_UNITS = 128.0  # roundings of a length: of pairwise sums, powers and a root
 # Steps: of Newton's method for the best multiple, of balancing by last digits for each class, and
 # for two signs; an alpha that absorbs an excess is so much larger.
 MULTIPLE_STEPS = 60
@@ -84,7 +88,7 @@ class Floats:
 
     def gamma(self, n: int) -> float:
         """Relative error of a sum of products in which each term passes through <= n additions."""
-        return 1.01 * self.unit * (n + 8)
+        return HIGHER * self.unit * (n + 8)
 
     def array(self, x: Values) -> Array:
         return np.asarray(x, dtype=np.float64)
@@ -106,7 +110,7 @@ class Floats:
 
     def error_of_length(self, n: int, p: float = 2.0) -> float:
         """Relative error of the p-norm of n numbers: pairwise sums, powers and a root."""
-        return self.unit * (min(n + 8.0, 128.0) if p == 2.0 else 128.0)
+        return self.unit * (min(n + 8.0, LENGTH_UNITS) if p == 2.0 else LENGTH_UNITS)
 
     def down(self, x: Values) -> float:
         """The largest float ``<= x``."""
@@ -165,7 +169,7 @@ class Rationals:
         )
 
     def error_of_length(self, n: int, p: float = 2.0) -> Fraction:
-        return Fraction(1, 10**60)
+        return ROOT_ERROR
 
     def down(self, x: Values) -> float:
         near = float(x)

@@ -30,6 +30,7 @@ RTOL = 1e-7  # relative to the largest norm of an example; far above the roundin
 # upper bound (in radii) at which any fit may stop without a separator
 NEGLIGIBLE = 1e-6
 NU_RTOL = 1e-12  # relative error of ``nu_``, a quotient of sums of alpha in floats
+ROUNDED_SHARE = 1e-12  # of the weight outside, a quotient of sums
 ZERO_RTOL = 1e-9  # relative error of the violation of w = 0, which fit and check round differently
 SUM_TOLERANCE = 1e-9  # rounding of the sum of the weights, which is 1
 OBJECTIVES = ("objective", "objective_bound")
@@ -361,7 +362,7 @@ class _Check:
             rounded = numbers.number(self.rtol) * (abs(scores).max() + abs(level))
             weight = numbers.array(found.data.weight)
             outside = float((weight * (scores < level - rounded)).sum() / weight.sum())
-            if not outside <= (estimator.nu or 0.0) + 1e-12:
+            if not outside <= (estimator.nu or 0.0) + ROUNDED_SHARE:
                 yield (
                     f"{outside:.6g} of the weight is below offset_={offset!r}, "
                     f"not {estimator.nu or 0.0:g}"

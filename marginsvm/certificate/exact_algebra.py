@@ -35,6 +35,7 @@ from marginsvm._rounding import UNIT, Extended
 from marginsvm._typing import Array, Stored, Values
 from marginsvm.problem.matrix import dense
 
+HIGHER = 1.01  # covers errors of higher order in the unit roundoff
 CLEARLY = 1e-6  # numbers below minus this, relative to the largest, are negative beyond rounding
 NEGLIGIBLE = (1e-13, 1e-8)  # shares of the largest weight that may be rounding of 0
 # Of pivoted factors: columns for each row, or rows for each column, that are many; a pivot of LU
@@ -44,6 +45,8 @@ MANY = 4
 FULL_RANK = 1e-6
 RANK = 1e-11
 SMALL = 1e-3
+MOST_NUMBERS = 2**24  # of a system
+SHORT = 1000  # a denominator that is tried first
 LARGEST_SYSTEM = 110  # equations solved in integers: some seconds
 DIGITS = (20, 53)  # bits of the weights that are kept: short integers are tried first
 PRIME = 2**31 - 19  # not 2^k - 1, which divides differences of powers of two
@@ -131,14 +134,14 @@ def _inverse(B: Array, given: Array) -> tuple[Array, float] | None:
             return None
         size = 1 + np.abs(R) @ np.abs(B).sum(axis=1)
         error = np.abs(np.eye(n) - R @ B).sum(axis=1) + _of_sums(n) * size
-        error += 1.01 * np.abs(R) @ given.sum(axis=1)
+        error += HIGHER * np.abs(R) @ given.sum(axis=1)
         defect = float(np.max(error, initial=0.0))
     return (R, defect) if defect < 0.5 else None
 
 
 def _of_sums(n: int) -> float:
     """Error of a sum of n products, in any order, relative to the sum of absolute values."""
-    return 1.01 * UNIT * (n + 4)
+    return HIGHER * UNIT * (n + 4)
 
 
 def solution_is_near(A: Array, q: Array, error: Values = 0.0) -> bool:
@@ -172,14 +175,14 @@ def change_to_solution(A: Array, q: Array, error: Values = 0.0) -> float:
     R, defect = found
     with np.errstate(all="ignore"):
         rest = A.astype(wide) @ q.astype(wide)
-        error = 1.01 * (
+        error = HIGHER * (
             float(np.finfo(wide).eps) * (len(q) + 4) * (np.abs(A) @ q) + given @ q
         )
         bound = np.abs(rest).astype(float) * (1 + 2 * UNIT) + error
         change = np.abs(R @ rest.astype(float)) + np.abs(R) @ (
             error + _of_sums(n) * bound
         )
-        return 1.01 * float(np.max(change, initial=0.0)) / (1 - defect)
+        return HIGHER * float(np.max(change, initial=0.0)) / (1 - defect)
 
 
 def positive_weights(
@@ -253,7 +256,7 @@ def positive_weights(
 def _gains_more(gains: Array, q: Array, changed: Array, change: float) -> bool:
     """Whether gains are positive in sum, if some weights change by at most ``change``."""
     lost = np.abs(gains[changed]).sum() * change + _of_sums(len(q)) * np.abs(gains) @ q
-    return bool(gains @ q > 1.01 * lost)
+    return bool(gains @ q > HIGHER * lost)
 
 
 def _gaining(q: list[int], gains: Array | None) -> list[int] | None:
@@ -380,7 +383,7 @@ def short_fractions(T: Array) -> Array:
     """Rows of floats, rounded to fractions with small denominators and scaled to integers."""
     N = np.zeros(T.shape, dtype=object)
     for row, line in zip(N, T, strict=True):
-        row[:] = integers([Fraction(float(x)).limit_denominator(1000) for x in line])
+        row[:] = integers([Fraction(float(x)).limit_denominator(SHORT) for x in line])
     return N
 
 
@@ -472,7 +475,7 @@ def refuting_weights(
         Z = X[some]
         if signs is None and sp.issparse(Z):
             Z = Z[:, np.unique(Z.nonzero()[1])]
-        if Z.shape[0] * Z.shape[1] * S.shape[1] > 2**24:
+        if Z.shape[0] * Z.shape[1] * S.shape[1] > MOST_NUMBERS:
             return None
         Z = dense(Z).astype(float)
         x = Z if signs is not None else _without_offsets(Z, intercept)

@@ -11,7 +11,7 @@ import numpy as np
 from marginsvm._rounding import UNIT, inner
 from marginsvm._threads import cached_property, copied, single_threaded_blas
 from marginsvm._typing import Array, KernelFunction, Stored
-from marginsvm.problem.column_cache import CACHE_SIZE, ColumnCache, ColumnPlan
+from marginsvm.problem.column_cache import CACHE_SIZE, TAKEN, ColumnCache, ColumnPlan
 from marginsvm.problem.design import (
     Design,
     check_finite,
@@ -53,6 +53,7 @@ CENTRE = 256
 # A squared norm |A'alpha|^2 below minus this, relative to sum(alpha)^2 and the largest kernel
 # value, is not due to rounding, even of float32: the kernel has negative eigenvalues.
 NEGATIVE = 1e-5
+FOR_COLUMNS = 0.25  # of the cache, where the exact solver takes the rest
 # Cost of slack (in radii): squares of sums of such weights still are numbers.
 LARGEST_COST = 1e100
 INDEFINITE = (
@@ -613,7 +614,7 @@ class GramAdapter(KernelMatrixAdapter):
         )
         constant = gram.constant
         if kernel is not None and (plan is not None or not whole):
-            size, batch = plan or (0.25 * cache_size, 32)  # the solver takes the rest
+            size, batch = plan or (FOR_COLUMNS * cache_size, TAKEN)
             # of a kernel that prepared its examples
             size -= getattr(X, "extra_bytes", 0) / 2**20
             order = None if plan is None else rows.by_class[0]

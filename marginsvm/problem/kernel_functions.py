@@ -33,6 +33,11 @@ T = TypeVar("T", float, Array)
 LARGEST_POWER = 9  # degree of polynomials that are computed by products
 # Error of an exponent from which on distances are computed by differences.
 COARSE = 1e-11
+# Roundings besides those of a product's terms: of a value, relative to it; of an exponent, relative
+# to the two longest squares in it; and of the exponential, relative to it.
+VALUE_UNITS = 18.0
+EXPONENT_UNITS = 10.0
+EXP_UNITS = 8.0
 
 
 @dataclass(frozen=True)
@@ -230,16 +235,16 @@ class Products:
         if isinstance(X, Csr):
             terms = int(np.diff(X.array.indptr).max(initial=0))
         unit = unit_of(self.examples.dtype)
-        self.error = unit * max(kernel.power, 1) * (terms + 18.0)
+        self.error = unit * max(kernel.power, 1) * (terms + VALUE_UNITS)
         if self.gaussian:  # of an exponent
             longest = kernel.checked(max(-2.0 * float(Z.ends()[0][-1]) for Z in every))
-            size = (terms + 10.0) * 2.0 * longest + 8.0
+            size = (terms + EXPONENT_UNITS) * 2.0 * longest + EXP_UNITS
             self.by_differences = not UNIT * size <= COARSE
             if not self.by_differences:
                 self.error = unit * size
             else:  # in float64
                 self.examples = X
-                self.error = UNIT * (terms + 18.0)
+                self.error = UNIT * (terms + VALUE_UNITS)
 
     def embedded(self, X: Matrix) -> Matrix:
         """Other examples in the form of ``examples``."""
