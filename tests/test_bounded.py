@@ -229,7 +229,7 @@ def test_intercepts_of_classes_are_linked_by_rows(monkeypatch):
     alpha = np.zeros((k, k))
     alpha.flat[rows] = found.x[: len(rows)]
     assert dual(qp, alpha, FLOATS).objective() <= best
-    size = bounded.size_of(qp)
+    size = qp.largest_target
     monkeypatch.setattr(
         bounded, "cost_of_imbalance", lambda qp, off, numbers: (size * off, 0)
     )

@@ -214,14 +214,15 @@ def error_of_combined(
 def error_of_targets(qp: QuadraticProgram, numbers: Numbers) -> Values:
     """Error of targets that are rounded sums of y, its shift and epsilon."""
     exact = not numbers.unit or not qp.rounded
-    return 0 if exact else 8 * numbers.unit * size_of(qp)
+    return 0 if exact else 8 * numbers.unit * qp.largest_target
 
 
 def error_of_gain(qp: QuadraticProgram, alpha: Array, numbers: Numbers) -> Values:
     """Error of ``target'alpha``."""
     mass = alpha.sum()
     return (
-        numbers.gamma(PAIRS) * size_of(qp) * mass + error_of_targets(qp, numbers) * mass
+        numbers.gamma(PAIRS) * qp.largest_target * mass
+        + error_of_targets(qp, numbers) * mass
     )
 
 
@@ -246,7 +247,7 @@ def cost_of_imbalance(qp: QuadraticProgram, off: Values, numbers: Numbers) -> Va
     if qp.game:
         links = 1 if caps_of(qp, qp.upper)[0] is None else qp.k * qp.k
     off = off * (ORIGINS if numbers.unit else 1) * links
-    return size_of(qp) * off, radius_of(qp, numbers) * off
+    return qp.largest_target * off, radius_of(qp, numbers) * off
 
 
 def cost_of_excess(qp: QuadraticProgram, alpha: Array, numbers: Numbers) -> Values:
@@ -264,11 +265,6 @@ def cost_of_excess(qp: QuadraticProgram, alpha: Array, numbers: Numbers) -> Valu
 
 
 # Sizes.
-
-
-def size_of(qp: QuadraticProgram) -> Values:
-    """The largest target."""
-    return abs(np.asarray(qp.target)).max(initial=0)
 
 
 def radius_of(qp: QuadraticProgram, numbers: Numbers) -> Values:

@@ -366,7 +366,7 @@ def _solved(
 
 @single_threaded_blas()
 # gaps tell what diverges
-@np.errstate(over="ignore", invalid="ignore", divide="ignore")
+@np.errstate(all="ignore")
 def _scored(
     model: MaxMarginClassifier,
     X: Any,

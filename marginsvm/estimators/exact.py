@@ -371,7 +371,7 @@ def bounds_of(
 
 
 # gaps tell what diverges
-@np.errstate(over="ignore", invalid="ignore", divide="ignore")
+@np.errstate(all="ignore")
 def play_exactly(
     algorithm: Exact,
     problem: KernelMatrixAdapter,

@@ -91,7 +91,7 @@ class RajBach(Algorithm):
 
     def step(self, problem: KernelMatrixAdapter, state: RajBachState) -> RajBachState:
         """An epoch: as many draws as there are rows."""
-        rows = problem.rows.flat_indices()
+        rows = problem.rows.map.ids
         return self.epoch(problem, state, rows, accelerated=self.accelerated)
 
     def epoch(
@@ -230,7 +230,7 @@ class DualLp(RajBach):
     def start(self, problem: KernelMatrixAdapter) -> DualLpState:
         """Begin at zero; all rows are drawn from."""
         state = super().start(problem)
-        rows = problem.rows.flat_indices()
+        rows = problem.rows.map.ids
         return DualLpState(
             **vars(state), rows=rows, found=Pocket(state.v, 0.0, state.v)
         )
@@ -410,7 +410,7 @@ def weighted_pocket(
         return known
     from marginsvm.papers import coordinates
 
-    flat = rows.flat_indices()
+    flat = rows.map.ids
     u = problem.zeros()
     w = known.vector
     weights = rows.weighted(np.ones(rows.shape)).ravel()[flat]

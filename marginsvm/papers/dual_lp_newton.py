@@ -108,7 +108,7 @@ class Newton:
 
 def working_set(problem: KernelMatrixAdapter, v: Vector) -> Array:
     """The support, and as many rows (at least ``LEAST_ADDED``) with the largest violations."""
-    flat = problem.rows.flat_indices()
+    flat = problem.rows.map.ids
     ends = intervals_of(problem.rows)
     score = problem.margins(v).ravel()[flat]
     weight = v.coef.ravel()[flat]
@@ -127,7 +127,8 @@ def second_derivatives(
     norm = problem.norm_of_predictors
     if design is None:
         return problem.gram(row_ids, row_ids)
-    examples, signs = problem.rows.locate(row_ids)
+    examples = problem.rows.map.example_of(row_ids)
+    signs = problem.rows.map.of_scores(row_ids)
     curvature, rank_one = norm.curvature(v.image)
     H = np.zeros((len(row_ids), len(row_ids)))
     if problem.ridge is not None:

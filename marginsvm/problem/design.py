@@ -603,7 +603,7 @@ def largest_square(
     ValueError
         If it overflows or vanishes in float64, unless all examples are zero.
     """
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+    with np.errstate(all="ignore"):
         longest = float((squared + 0.5 / (C * np.minimum(weights, 1.0))).max())
     short = longest < LARGEST_NORM**-2
     if short:

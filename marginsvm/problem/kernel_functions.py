@@ -99,7 +99,7 @@ class Kernel:
 
     def __call__(self, X: Stored, Y: Stored) -> Array:
         """Values of all pairs, in NumPy; a callable is given both sets at once, as in SVC."""
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        with np.errstate(all="ignore"):
             if self.of_products:
                 if sp.issparse(X) != sp.issparse(Y):
                     X = sp.csr_array(X)

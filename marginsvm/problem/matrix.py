@@ -430,7 +430,7 @@ class Csr(Matrix):
         X = canonical(self.array)
         if mean is not None and norm.p != 2.0:
             return norm.squared_distances(X, mean)
-        squared = norm.squared_lengths_of_csr(X)
+        squared = norm.squared_lengths(X)
         return (
             squared if mean is None else squared - 2.0 * self.times(mean) + mean @ mean
         )

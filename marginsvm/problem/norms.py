@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from marginsvm._rounding import chained
-from marginsvm._typing import Array
+from marginsvm._typing import Array, Stored
 
 # Below this, or above its inverse, squares in a sum of squares may have under- or overflowed.
 _SQUARES_LOST = 1e-200
@@ -87,23 +87,18 @@ class LpNorm:
         )
         return (self.q - 1.0) * diagonal, (self.q - 2.0) / length**2
 
-    def squared_lengths(self, X: Array) -> Array:
-        """``|x|_q^2`` of every row of an array, in float64."""
-        if self.p == 2.0:
+    def squared_lengths(self, X: Stored) -> Array:
+        """``|x|_q^2`` of every row, in float64; a CSR matrix has no duplicate entries."""
+        of_array = isinstance(X, np.ndarray)
+        if self.p == 2.0 and of_array:
             X = np.ascontiguousarray(X, np.float64)  # sums column by column lose digits
             return np.vecdot(X, X)
-        X = abs(X).astype(np.float64)
-        top = np.float64(X.max()) or np.float64(1.0)
-        return top**2 * ((X / top) ** self.q).sum(axis=1) ** (2.0 / self.q)
-
-    def squared_lengths_of_csr(self, X: sp.csr_array) -> Array:
-        """``|x|_q^2`` of every row of a CSR matrix without duplicate entries."""
         if self.p == 2.0:
             return _sums_of_squares(X)
         X = abs(X).astype(np.float64)
         top = np.float64(X.max()) or np.float64(1.0)
-        powers = (X / top).power(self.q).sum(axis=1)
-        return top**2 * np.asarray(powers).ravel() ** (2.0 / self.q)
+        powers = (X / top) ** self.q if of_array else (X / top).power(self.q)
+        return top**2 * np.asarray(powers.sum(axis=1)).ravel() ** (2.0 / self.q)
 
     def squared_distances(self, X: sp.csr_array, mean: Array) -> Array:
         """Upper bounds on ``|x - mean|_q^2`` for every row of a CSR matrix.
@@ -113,7 +108,7 @@ class LpNorm:
         """
         length = self.dual.length(mean)
         if length == 0.0:
-            return self.squared_lengths_of_csr(X)
+            return self.squared_lengths(X)
         shares = (np.abs(mean) / length) ** self.q
         here = sp.csr_array((shares[X.indices], X.indices, X.indptr), X.shape).sum(
             axis=1
@@ -122,7 +117,7 @@ class LpNorm:
         rest[np.diff(X.indptr) == X.shape[1]] = 0.0
         entries = X.data.astype(np.float64) - mean[X.indices]
         differences = sp.csr_array((entries, X.indices, X.indptr), X.shape)
-        squared = self.squared_lengths_of_csr(differences)
+        squared = self.squared_lengths(differences)
         return self.squared_with_entry(squared, length * rest ** (1.0 / self.q))
 
     def squared_with_entry(self, squared: Array, constant: float | Array) -> Array:

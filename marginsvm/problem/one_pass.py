@@ -25,7 +25,8 @@ Sums = tuple[Array, ...]
 def to_read_once(design: Design, rows: Rows) -> Matrix | None:
     """The examples, if their blocks are read once for scores and products."""
     near = design.near
-    if rows.n_offsets**2 * design.d > LARGEST_SUMS:
+    side = rows.n_classes if rows.balanced else 1  # of a table of groups
+    if side**2 * design.d > LARGEST_SUMS:
         return None
     if isinstance(near, Dense) and near.size >= LARGE and is_compiled(near, rows):
         return near.in_parts()

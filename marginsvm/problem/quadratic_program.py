@@ -222,6 +222,11 @@ class QuadraticProgram:
         F = self.rows.of_scores(ids)[:, : self.n_intercepts]
         return np.column_stack([F, np.full(len(ids), self.level)]) if self.level else F
 
+    @property
+    def largest_target(self) -> Values:
+        """The largest absolute value of a target."""
+        return abs(self.target).max(initial=0)
+
     # The two values.
 
     def primal(self, w: Array, f: Array, S: Array | None = None) -> Values:

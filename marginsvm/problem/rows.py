@@ -88,15 +88,6 @@ class Rows(ABC):
         """Shape of scores, and of coefficients of the examples."""
         return self.shape
 
-    @property
-    def n_offsets(self) -> int:
-        """Number of class offsets, and so of rows and of columns of a table of groups."""
-        return self.n_classes if self.balanced else 1
-
-    def flat_indices(self) -> Array:
-        """Flat indices of all rows (an example has no row against its own class)."""
-        return np.flatnonzero(np.isfinite(self.margins(np.zeros(self.score_shape))))
-
     # Sample weights.
 
     @property
@@ -141,10 +132,6 @@ class Rows(ABC):
     @abstractmethod
     def adjoint(self, q: Array) -> Array:
         """Coefficients of the examples from dual variables of their rows."""
-
-    def locate(self, row_ids: Array) -> tuple[Array, Array]:
-        """Examples of the rows with these flat indices, and the rows' coefficients on scores."""
-        return self.map.example_of(row_ids), self.map.of_scores(row_ids)
 
     # Groups.
 

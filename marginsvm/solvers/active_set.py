@@ -437,7 +437,7 @@ def at_bounds(qp: QuadraticProgram, alpha: Array, values: Array) -> tuple[Array,
     """
     caps = caps_of(qp)
     over = qp.rows.fill(values - qp.target, np.inf)
-    size = float(np.abs(qp.target).max(initial=0.0)) or 1.0
+    size = float(qp.largest_target) or 1.0
     unit: Values = alpha.max(initial=0.0) if caps is None else caps
     if qp.cap is not None:
         unit = qp.cap[:, None]
@@ -503,7 +503,7 @@ def met(qp: QuadraticProgram, alpha: Array, full: Array) -> tuple[Array, Array] 
     """
     caps = np.broadcast_to(qp.upper, qp.shape)
     several = qp.several
-    size = float(np.abs(qp.target).max(initial=0.0)) or 1.0
+    size = float(qp.largest_target) or 1.0
     free = alpha > 0.0 if several else (alpha > 0.0) & ~full
     for _ in range(1 if several else EXCHANGES):
         if not 0 < np.count_nonzero(free) <= FEW_BETWEEN:

@@ -337,7 +337,7 @@ def interior_point(solution: Solution, start: Array | None) -> Iterator[None]:
     hard_tube = qp.hard and not qp.game
     inward = qp
     if hard_tube:  # targets are met only up to rounding
-        unit = float(np.abs(qp.target).max(initial=0.0))
+        unit = float(qp.largest_target)
         inward = replace(qp, target=qp.target + INWARD * unit)
     side = side_of(inward)
     bounds = RowBounds.of(inward)

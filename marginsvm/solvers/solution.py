@@ -67,7 +67,7 @@ class Solution:
         self.violation = 0.0 if self.tube or qp.by_margins else np.nan
         if self.tube:
             assert isinstance(qp.rows, IntervalEnds)
-            size = float(np.abs(qp.target).max(initial=0.0))
+            size = float(qp.largest_target)
             width = -float(np.bincount(qp.rows.example, qp.target).max())
             self.rounding = ROUNDING * size if width <= 2.0 * INWARD * size else 0.0
         if not qp.by_margins:  # w = 0 is optimal for wide tubes
