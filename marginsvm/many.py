@@ -371,7 +371,14 @@ class Problems:
                     f"fit_many needs {name}={value!r}, not {given!r}: fit one by one"
                 )
         check_exact(X)
-        X = check_array(X, dtype=[np.float64, np.float32], allow_nd=True)
+        self.whole = columns is None and rows is None
+        # Of whole problems, a fit by itself refuses what is not finite.
+        X = check_array(
+            X,
+            dtype=[np.float64, np.float32],
+            allow_nd=True,
+            ensure_all_finite=not self.whole,
+        )
         self.estimator = estimator
         y = np.asarray(y)
         if X.ndim > 3 or y.ndim not in (1, 2):
@@ -400,7 +407,6 @@ class Problems:
         self.columns = _indices(columns, d, "columns", B)
         self.rows = _indices(rows, n, "rows", B)
         self.tests: list[Array] = []
-        self.whole = columns is None and rows is None
         self.shared = len(self.X) == 1 and self.whole
 
     def results(self, n_jobs: int | None) -> dict[str, Any]:
@@ -415,9 +421,10 @@ class Problems:
         results = dict[str, Any]()
         for j, (n, d) in enumerate(shapes.tolist()):
             ids = np.flatnonzero(of_shape.ravel() == j)
-            # 2 MB fit in a processor's cache; Gram matrices of shared examples, once per batch
-            numbers = n * min(n, d) + (0 if self.shared else n * d)
-            size = max(1, (2**20 if self.shared else 2**18) // numbers)
+            # 2 MB, of systems and an eighth of the examples, fit in a processor's cache; Gram
+            # matrices of shared examples, once per batch
+            numbers = n * max(min(n, d), d // 8)
+            size = max(1, (2**20 if self.shared else 2**17) // numbers)
             batches += [ids[i : i + size] for i in range(0, len(ids), size)]
         kind = ManyScores if self.tests else ManyFits
         names = [f.name for f in fields(kind) if f.name != "estimator"]
@@ -534,7 +541,8 @@ def _indices(given: Any, size: int, name: str, B: int) -> list[Array]:
 # Gap of interior points: this part of the estimator's, and at most so much.
 PRECISE = 0.01
 LARGEST_TOL = 1e-6
-FAR = 1e100  # units beyond which squares leave the range of float64
+FAR = 1e100  # radii beyond which squares leave the range of float64
+NEAR = 0.5  # the square of a mean near 0, relative to the longest example's
 
 
 @np.errstate(all="ignore")  # problems with overflow or NaN are not certified
@@ -551,14 +559,19 @@ def solved(X: Array, y: Array, m: Array, estimator: Any) -> dict[str, Array]:
     B, n = y.shape
     d = X.shape[2]
     intercept = estimator.fit_intercept
-    # Examples from their mean, in units that are powers of two, so that scaling is exact.
-    shift = X.mean(axis=1, keepdims=True) if intercept else np.zeros((1, 1, d))
-    Z = X - shift
-    unit = np.exp2(np.round(0.5 * np.log2(np.vecdot(Z, Z).max(axis=1))))[:, None]
-    Z *= 1.0 / unit[:, :, None]
+    # Examples about a point near their mean: 0, where that saves a copy.
+    Z = X
     squares = np.vecdot(Z, Z)
-    shift = (shift / unit[:, :, None])[:, 0]
-    costs = estimator.C * m * unit**2
+    mean = X.mean(axis=1, keepdims=True) if intercept else np.zeros((1, 1, d))
+    far = np.vecdot(mean, mean) > NEAR * squares.max(axis=1, keepdims=True)
+    shift = mean * far[:, :, None]
+    if far.any():
+        Z = X - shift
+        squares = np.vecdot(Z, Z)
+    mean = mean - shift
+    about = squares + np.vecdot(mean, mean) - 2.0 * np.vecdot(Z, mean)
+    radius = np.broadcast_to(np.sqrt(about.max(axis=1)), B)
+    costs = estimator.C * m
     slack = stacks.Slack()  # of hard margins
     if np.isfinite(estimator.C):
         hinge = estimator.loss == "hinge"
@@ -573,12 +586,16 @@ def solved(X: Array, y: Array, m: Array, estimator: Any) -> dict[str, Array]:
         w, b, alpha, done = pivoted(Z, y, *slack, intercept=intercept)
         left = np.flatnonzero(~done)
     if left.size:
-        A = np.broadcast_to(Z, (B, n, d))[left]
-        some = (None if of_rows is None else of_rows[left] for of_rows in slack)
+        # in radii, rounded to powers of two, so that scaling is exact
+        unit = np.exp2(np.round(np.log2(radius[left])))[:, None]
+        A = np.broadcast_to(Z, (B, n, d))[left] / unit[:, :, None]
+        ridge = None if slack.ridge is None else slack.ridge[left] / unit**2
+        upper = None if slack.upper is None else slack.upper[left] * unit**2
         tol = min(PRECISE * estimator.tol, LARGEST_TOL)
-        w[left], f, alpha[left], _ = stacked(
-            A, y[left], *some, intercept=intercept, tol=tol
-        )
+        found = stacked(A, y[left], ridge, upper, intercept=intercept, tol=tol)
+        w[left] = found[0] / unit
+        f = found[1]
+        alpha[left] = found[2] / unit**2
         if intercept:
             b[left] = f[:, :1]
     b = b[:, 0]
@@ -590,22 +607,21 @@ def solved(X: Array, y: Array, m: Array, estimator: Any) -> dict[str, Array]:
         b = b / least
         alpha = alpha / least[:, None]
     margin, bound, separates = stacks.proved(
-        Z, squares, shift, y, w, b, alpha, slack, intercept
+        Z, squares, shift[:, 0], y, w, b, alpha, slack, intercept
     )
-    radius = np.sqrt(squares.max(axis=1)) * unit[:, 0]
     separable = [one or None for one in separates.tolist()]
-    found = {
-        "coef": w / unit,
-        "intercept": b - np.vecdot(w, shift),
-        "dual_coef": y * alpha / unit**2,
-        "margin": margin * unit[:, 0],
-        "margin_bound": bound * unit[:, 0],
-        "radius": np.broadcast_to(radius, B).copy(),
+    results = {
+        "coef": w,
+        "intercept": b - np.vecdot(w, shift[:, 0]),
+        "dual_coef": y * alpha,
+        "margin": margin,
+        "margin_bound": bound,
+        "radius": radius.copy(),
         "separable": np.array(separable, dtype=object),
     }
     if slack.upper is not None:
         q = alpha / alpha.sum(axis=1, keepdims=True)
-        found["nu"] = np.where(q > 0.0, m / q, np.inf).min(axis=1) / m.sum(axis=1)
-    sane = (unit[:, 0] > 1.0 / FAR) & (unit[:, 0] < FAR) & (margin > 0.0)
+        results["nu"] = np.where(q > 0.0, m / q, np.inf).min(axis=1) / m.sum(axis=1)
+    sane = (radius > 1.0 / FAR) & (radius < FAR) & (margin > 0.0)
     sane &= bound - margin <= estimator.tol * bound
-    return {**found, "status": np.where(sane, "certified", UNFITTED)}
+    return {**results, "status": np.where(sane, "certified", UNFITTED)}

@@ -328,7 +328,7 @@ def given_stacks(name, off):
     least = (y * ((Z @ w[:, :, None])[:, :, 0] + b[:, None])).min(axis=1)
     w, b = w / least[:, None], b / least
     given = PROGRAMS_OF_STACKS[name]
-    program = {given: rng.uniform(0.2, 0.4, (B, n))} if given else {}
+    program = stacks.Slack(**{given: rng.uniform(0.2, 0.4, (B, n))} if given else {})
     squares = (Z * Z).sum(axis=2)
     return Z, squares, rng.standard_normal((B, d)), y, w, b, alpha, program, off
 
@@ -341,10 +341,10 @@ def promised_of_stacks(Z, _, shift, y, w, b, alpha, program, off, units, few):
         size = [(x + length_of(shift[j])) * length_of(w[j]) + abs(b[j]) for x in norms]
         v = y[j] * (Z[j] @ w[j] + b[j]) - units("rows", d + 16) * np.array(size)
         slack, P = np.maximum(1 - v, 0), length_of(w[j]) ** 2 / 2
-        if "upper" in program:
-            P += program["upper"][j] @ slack
-        elif program:
-            P += (slack * slack / (2 * program["ridge"][j])).sum()
+        if program.upper is not None:
+            P += program.upper[j] @ slack
+        elif program.ridge is not None:
+            P += (slack * slack / (2 * program.ridge[j])).sum()
         else:
             P = P / v.min() ** 2 if v.min() > 0 else inf
         margin = (1 - few) / np.sqrt(2 * P * (1 + units("cost", n + d + 8)))
@@ -354,10 +354,10 @@ def promised_of_stacks(Z, _, shift, y, w, b, alpha, program, off, units, few):
         long = length_of((y[j] * q) @ Z[j]) * (1 + units("length", d + 8))
         long += radius * (units("image", n + 16) + paid)
         square, most = long * long, inf
-        if "ridge" in program:
-            square += (program["ridge"][j] * q * q).sum() * (1 + units("ridge", n + 8))
-        if "upper" in program:
-            most = (program["upper"][j] / q).min() * (1 - few)
+        if program.ridge is not None:
+            square += (program.ridge[j] * q * q).sum() * (1 + units("ridge", n + 8))
+        if program.upper is not None:
+            most = (program.upper[j] / q).min() * (1 - few)
         gain = 1 - units("gain", n + 8) - paid
         s = min(most, gain / square)
         D = s * (gain - s * square / 2) * (1 - few)

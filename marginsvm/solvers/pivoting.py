@@ -17,6 +17,7 @@ SVMs. JMLR, 2005 (by the features: the full Newton step).
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg.lapack import dposv
 
 from marginsvm._typing import Array
 
@@ -63,6 +64,9 @@ def pivoted(
     else:
         K = X @ X.swapaxes(1, 2)
         size = np.einsum("bii->b", K)[:, None] / n
+        if intercept:  # signed alpha sums to 0; else singular, as examples are centred
+            K += size[:, :, None]
+        added = own + LIFT * size
 
     def features(live: Array, free: Array) -> tuple[Array, Array, Array]:
         """Signed alpha, values of the rows, and intercepts, by systems of the features."""
@@ -78,17 +82,25 @@ def pivoted(
 
     def rows(live: Array, free: Array, full: Array) -> tuple[Array, Array, Array]:
         """The same by systems of the rows; ``full``: those at their upper bounds."""
-        G = K[live] if len(K) > 1 else K
+        G = K if len(live) == B or len(K) == 1 else K[live]
         M = np.array(np.broadcast_to(G, (len(live), n, n)))
-        if not free.all():  # the first time, all are
-            M *= free[:, :, None] & free[:, None]
-        diagonal = np.where(free, own[live] + LIFT * size[live % len(K)], 1.0)
-        np.einsum("bii->bi", M)[...] += diagonal
+        of, bound = np.nonzero(~free)
+        M[of, bound] = 0.0
+        M[of, :, bound] = 0.0
+        np.einsum("bii->bi", M)[...] += np.where(free, added[live], 1.0)
         fixed = np.where(full, y[live] * cap[live], 0.0)
-        target = y[live] - (G @ fixed[..., None])[..., 0]
-        both = np.linalg.solve(M, np.stack([free * target, free * 1.0], axis=-1))
-        v = both[..., 0]
-        ones = both[..., 1]
+        both = np.empty((len(live), 2, n))  # for the targets, and for the intercept
+        both[:, 0] = y[live]
+        if full.any():
+            both[:, 0] -= (G @ fixed[..., None])[..., 0]
+        both[:, 1] = 1.0
+        both *= free[:, None]
+        for m, ends in zip(M, both, strict=True):
+            _, _, failed = dposv(m.T, ends.T, lower=1, overwrite_a=1, overwrite_b=1)
+            if failed:
+                ends[:] = np.nan
+        v = both[:, 0]
+        ones = both[:, 1]
         b = np.zeros((len(live), 1))
         if intercept:
             b = (v + fixed).sum(axis=1, keepdims=True) / ones.sum(axis=1, keepdims=True)
