@@ -20,7 +20,12 @@ from marginsvm._threads import let_interrupts_through
 from marginsvm._typing import Array
 from marginsvm.certificate import publication
 from marginsvm.certificate.certificate import relative_gap
-from marginsvm.certificate.overlap import of_outputs, scales_of, with_refutation
+from marginsvm.certificate.overlap import (
+    PrimalDual,
+    of_outputs,
+    scales_of,
+    with_refutation,
+)
 from marginsvm.certificate.publication import WORTH_A_PROOF, Certified, vanishing
 from marginsvm.problem.adapter import KernelMatrixAdapter
 from marginsvm.problem.column_cache import ColumnPlan
@@ -283,7 +288,7 @@ class Method(ABC, Generic[State]):
     @abstractmethod
     def points(
         self, problem: KernelMatrixAdapter, progress: Progress
-    ) -> list[tuple[Array, Array, Array]]:
+    ) -> list[PrimalDual]:
         """Predictor, intercepts and alpha of each program so far, without a pass."""
 
 
@@ -380,7 +385,7 @@ class Algorithm(Method[State]):
 
     def points(
         self, problem: KernelMatrixAdapter, progress: Progress
-    ) -> list[tuple[Array, Array, Array]]:
+    ) -> list[PrimalDual]:
         """Those of the best candidates."""
         best = progress.best if progress.lower > 0.0 else None
         best = best or self.fallback(problem, progress)

@@ -48,6 +48,9 @@ ROUNDED = 1e-12  # entries of q that are rounding, relative to the largest
 REFINEMENTS = 2
 FREE = 2**22  # multiplications of a proof that may always be tried: a few milliseconds
 
+# The w, f and alpha of a program.
+PrimalDual = tuple[Array, Array, Array]
+
 
 def refuted(
     qp: QuadraticProgram, alpha: Array, passes: float = inf, total: float = 1.0
@@ -249,7 +252,7 @@ def with_refutation(proof: Proof, passes: float = inf, total: float = 1.0) -> Pr
 def prove_intervals(
     rows: OutputRows,
     programs: list[QuadraticProgram],
-    points: Iterable[tuple[Array, Array, Array]],
+    points: Iterable[PrimalDual],
     model: Predictor,
 ) -> Certified:
     """Publish predictors and alpha, (w, f, alpha), for intervals, and bound both values."""
@@ -274,7 +277,7 @@ def scales_of(rows: OutputRows, programs: list[QuadraticProgram]) -> Array:
 def of_outputs(
     rows: OutputRows,
     programs: list[QuadraticProgram],
-    points: Iterable[tuple[Array, Array, Array]],
+    points: Iterable[PrimalDual],
 ) -> Iterator[tuple[QuadraticProgram, Array, Array, Array, Array, Array]]:
     """Program, w, intercepts, alpha, width and origin of each output, from (w, f, alpha)."""
     k = len(programs)

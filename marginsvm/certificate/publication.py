@@ -7,6 +7,7 @@ once for the best bounds: the predictor is scaled, and alpha is made feasible (`
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import inf
 
@@ -192,18 +193,22 @@ class Certified:
 
     # For intervals.
 
+    @property
+    def _scaled(self) -> Iterator[tuple[float, Proof]]:
+        """The unit and the proof of each output."""
+        return zip(self.scales, self.proofs, strict=True)
+
     @cached_property
     def norm(self) -> float:
         """Upper bound on the norm of the predictor and its slack."""
-        parts = zip(self.scales, self.proofs, strict=True)
-        square = 2.0 * sum(s * s * float(proof.primal.objective) for s, proof in parts)
+        squares = (s * s * float(proof.primal.objective) for s, proof in self._scaled)
+        square = 2.0 * sum(squares)
         return float(np.sqrt(square) * (1.0 + FLOATS.gamma(len(self.proofs) + 4)))
 
     @cached_property
     def violation(self) -> float:
         """Upper bound on the distance of a score from its interval."""
-        parts = zip(self.scales, self.proofs, strict=True)
-        return float(max(s * proof.primal.violation for s, proof in parts))
+        return float(max(s * proof.primal.violation for s, proof in self._scaled))
 
     @property
     def allowed(self) -> float:
@@ -212,10 +217,8 @@ class Certified:
 
     def objective_bounds(self, widened: float = 0.0) -> Array:
         """Lower bounds on the objectives of the outputs for intervals widened by ``widened``."""
-        parts = zip(self.scales, self.proofs, strict=True)
-        return np.array(
-            [proof.dual.objective(widened / s) for s, proof in parts], dtype=float
-        )
+        bounds = [proof.dual.objective(widened / s) for s, proof in self._scaled]
+        return np.array(bounds, float)
 
     def norm_bound(self, widened: float = 0.0) -> float:
         """Lower bound on the norm of predictors that fit the intervals widened by ``widened``."""

@@ -373,11 +373,9 @@ class FittedPrograms:
         numbers = self.numbers
         data = self.data
         spec = self.spec
-        ends = np.asarray(
-            data.y if data.bounds is None else data.bounds, dtype=np.float64
-        )
-        self.shape = ends.shape[1:] if data.bounds is None else ends.shape[1:-1]
-        both = (ends, ends) if data.bounds is None else (ends[..., 0], ends[..., 1])
+        given = np.asarray(data.y if data.bounds is None else data.bounds, float)
+        both = (given, given) if data.bounds is None else (given[..., 0], given[..., 1])
+        self.shape = both[0].shape[1:]
         self.low, self.high = (end.reshape(data.n, -1)[data.kept] for end in both)
         found = data.bounds is not None or spec.nu is not None
         self.epsilon = 0.0 if found else self.estimator.epsilon
@@ -393,19 +391,18 @@ class FittedPrograms:
         joint = self.p != 2.0 and k > 1
         self.parts = []
         for o in [slice(0, k)] if joint else [slice(o, o + 1) for o in range(k)]:
-            of: tuple[Array, ...] = (low[:, o] - epsilon, high[:, o] + epsilon)
+            centre = numbers.number(0.0)
             b = self.b[o]
             if self.free:  # large targets keep their digits about one of them
                 finite = self.low[:, o][np.isfinite(self.low[:, o])]
                 centre = numbers.number(
                     float(np.median(finite)) if len(finite) else 0.0
                 )
-                of = ((low[:, o] - centre) - epsilon, (high[:, o] - centre) + epsilon)
                 b = (b - centre) + self.lost[o]
-            of = of if joint else tuple(end[:, 0] for end in of)
+            ends = [(low[:, o] - centre) - epsilon, (high[:, o] - centre) + epsilon]
             qp = regression(
                 self.examples,
-                *of,
+                *(ends if joint else (end[:, 0] for end in ends)),
                 C=self.C,
                 loss=spec.loss,
                 nu=self.nu,

@@ -22,6 +22,7 @@ from marginsvm.certificate import publication
 from marginsvm.certificate.bounded import best_multiple
 from marginsvm.certificate.certificate import relative_gap
 from marginsvm.certificate.overlap import (
+    PrimalDual,
     equal_examples,
     prove_intervals,
     scales_of,
@@ -212,7 +213,7 @@ class Exact(Method):
 
     def points(
         self, problem: KernelMatrixAdapter, progress: Progress
-    ) -> list[tuple[Array, Array, Array]]:
+    ) -> list[PrimalDual]:
         """The points."""
         found = []
         for qp, (w, f, alpha) in zip(problem.programs, progress.state, strict=True):

@@ -187,12 +187,14 @@ def _written(value: Any) -> str:
     return repr(value)
 
 
+POSITIVE = Interval(Real, 0.0, None, closed="neither")
+NOT_NEGATIVE = Interval(Real, 0.0, None, closed="left")
 KERNELS = {*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"}
 # A schedule of steps or of momentum: a name, a number or a function of the iteration;
 # None is no momentum; as a step, it is refused by ``resolve``.
 STEP = (
     StrOptions(set(STEPS)),
-    Interval(Real, 0.0, None, closed="neither"),
+    POSITIVE,
     callable,
     None,
 )
@@ -218,7 +220,7 @@ class FitParameters:
         Print the bounds at iterations 1, 2, 4, ...
     """
 
-    tol: float = parameter(Interval(Real, 0.0, None, closed="left"), default=1e-3)
+    tol: float = parameter(NOT_NEGATIVE, default=1e-3)
     max_iter: int = parameter(
         Interval(Integral, 1, None, closed="left"), default=10_000
     )
@@ -336,15 +338,13 @@ class NamedKernelParameters:
     )
     gamma: str | float = parameter(
         StrOptions({"scale", "auto"}),
-        Interval(Real, 0.0, None, closed="left"),
+        NOT_NEGATIVE,
         default="scale",
     )
-    degree: float = parameter(Interval(Real, 0.0, None, closed="left"), default=3)
+    degree: float = parameter(NOT_NEGATIVE, default=3)
     coef0: float = parameter(Interval(Real, None, None, closed="neither"), default=0.0)
     kernel_params: dict[str, object] | None = parameter(dict, None, default=None)
-    cache_size: float = parameter(
-        Interval(Real, 0.0, None, closed="left"), default=CACHE_SIZE
-    )
+    cache_size: float = parameter(NOT_NEGATIVE, default=CACHE_SIZE)
 
 
 @with_parameters
@@ -440,7 +440,7 @@ class TubeParameters(WarmParameters):
         Number of features; their names, if any.
     """
 
-    epsilon: float = parameter(Interval(Real, 0.0, None, closed="left"), default=0.1)
+    epsilon: float = parameter(NOT_NEGATIVE, default=0.1)
     fit_intercept: bool = parameter("boolean", default=True)
 
 
@@ -506,9 +506,7 @@ class PNormParameters(NormParameters):
         Constant feature (units of X), as in LinearSVC; larger values penalise the intercept less.
     """
 
-    intercept_scaling: float = parameter(
-        Interval(Real, 0.0, None, closed="neither"), default=1.0
-    )
+    intercept_scaling: float = parameter(POSITIVE, default=1.0)
 
 
 @with_parameters

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from numbers import Real
 
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from marginsvm.estimators.dual_state import DualStateMixin
 from marginsvm.estimators.parameters import (
     MOMENTUM,
+    POSITIVE,
     STEP,
     CommonParameters,
     KernelParameters,
@@ -185,7 +185,7 @@ class MomentumMarginClassifier(
     )
     norm: Schedule | None = parameter(
         StrOptions(set(NORMS)),
-        Interval(Real, 0.0, None, closed="neither"),
+        POSITIVE,
         callable,
         None,
         default=None,

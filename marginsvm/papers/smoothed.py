@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval
 from marginsvm.certificate.overlap import equal_examples
 from marginsvm.estimators.dual_state import DualStateMixin
 from marginsvm.estimators.parameters import (
+    POSITIVE,
     KernelParameters,
     NormalizeParameters,
     ShareParameters,
@@ -213,9 +214,7 @@ class PerceptronVonNeumann(
     gamma_outer: float = parameter(
         Interval(Real, 1.0, None, closed="neither"), default=16.0
     )
-    epsilon: float = parameter(
-        Interval(Real, 0.0, None, closed="neither"), default=1e-6
-    )
+    epsilon: float = parameter(POSITIVE, default=1e-6)
 
     def _algorithm(self) -> IteratedSmoothed:
         return IteratedSmoothed(self.gamma_outer)

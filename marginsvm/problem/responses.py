@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
 from math import exp, log, nan
 from typing import NamedTuple, Protocol, Self, runtime_checkable
 
@@ -280,15 +279,12 @@ class Softmax(Searched):
         smallest = rows.min_margin(-mu * largest)
         offsets = mu * beta
         start = self.next_start(offsets) if len(beta) > 2 else None  # else no search
-        weights_of = partial(
-            Weights,
-            mass=1.0,
-            min_margin=smallest,
-            offsets=offsets,
-            log_risk=log_risk,
-            gradient_mass=gradient_mass,
-            start=start,
-        )
+
+        def weights_of(q: Array) -> Weights:
+            return Weights(
+                q, 1.0, smallest, offsets, log_risk, gradient_mass, start=start
+            )
+
         return differences(beta) + log_total, weights_of
 
 
