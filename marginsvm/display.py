@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ def axes_for(display: Any, ax: Any, **options: Any) -> Any:
     return display.ax_
 
 
+@dataclass(eq=False, repr=False)
 class MarginPathDisplay:
     """Plot of the margin bounds along a fit.
 
@@ -55,9 +57,9 @@ class MarginPathDisplay:
     >>> display = MarginPathDisplay.from_estimator(clf)
     """
 
-    def __init__(self, history: dict[str, Array], *, name: str = "") -> None:
-        self.history = history
-        self.name = name
+    history: dict[str, Array]
+    _: KW_ONLY
+    name: str = ""
 
     @classmethod
     def from_estimator(
@@ -149,6 +151,7 @@ class MarginPathDisplay:
         return self
 
 
+@dataclass(eq=False, repr=False)
 class CostCurveDisplay:
     """Plot of held-out scores, or of certified margins and support vectors, along C.
 
@@ -187,20 +190,12 @@ class CostCurveDisplay:
     >>> display = CostCurveDisplay.from_path(margin_path(X, y))
     """
 
-    def __init__(
-        self,
-        Cs: Array,
-        *,
-        scores: Array | None = None,
-        path: Any = None,
-        best: float | None = None,
-        name: str = "",
-    ) -> None:
-        self.Cs = Cs
-        self.scores = scores
-        self.path = path
-        self.best = best
-        self.name = name
+    Cs: Array
+    _: KW_ONLY
+    scores: Array | None = None
+    path: Any = None
+    best: float | None = None
+    name: str = ""
 
     @classmethod
     def from_estimator(
@@ -336,6 +331,7 @@ STATUSES = {
 _SHOWN = 30  # largest number of coefficients in a plot, infinite ones first
 
 
+@dataclass(eq=False, repr=False)
 class SeparationDisplay:
     """Plot of a separation report: infinite coefficients, or the separating line of two features.
 
@@ -363,10 +359,9 @@ class SeparationDisplay:
     >>> display = SeparationDisplay.from_report(check_separability(X, y), X, y)
     """
 
-    def __init__(self, report: Any, X: Any = None, y: Any = None) -> None:
-        self.report = report
-        self.X = X
-        self.y = y
+    report: Any
+    X: Any = None
+    y: Any = None
 
     @classmethod
     def from_report(

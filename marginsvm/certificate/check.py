@@ -30,7 +30,7 @@ RTOL = 1e-7  # relative to the largest norm of an example; far above the roundin
 # upper bound (in radii) at which any fit may stop without a separator
 NEGLIGIBLE = 1e-6
 NU_RTOL = 1e-12  # relative error of ``nu_``, a quotient of sums of alpha in floats
-ROUNDED_SHARE = 1e-12  # of the weight outside, a quotient of sums
+ROUNDED_SHARE = 1e-12  # rounding of the share of the weight that is outside
 ZERO_RTOL = 1e-9  # relative error of the violation of w = 0, which fit and check round differently
 SUM_TOLERANCE = 1e-9  # rounding of the sum of the weights, which is 1
 OBJECTIVES = ("objective", "objective_bound")
@@ -209,7 +209,7 @@ class _Check:
             squares = examples.squared_norms
         else:
             squares = examples.squared_dual_norms(qp.p)
-        # of an indefinite kernel, squares may be negative
+        # squared norms of an indefinite kernel may be negative
         longest = max(float(max(squares)), 0.0)
         scale = float(np.sqrt(longest)) * float(examples.radius)
         offset = 0.0

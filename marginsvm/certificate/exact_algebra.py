@@ -45,7 +45,7 @@ MANY = 4
 FULL_RANK = 1e-6
 RANK = 1e-11
 SMALL = 1e-3
-MOST_NUMBERS = 2**24  # of a system
+MOST_NUMBERS = 2**24  # entries of a system that is looked at
 SHORT = 1000  # a denominator that is tried first
 LARGEST_SYSTEM = 110  # equations solved in integers: some seconds
 DIGITS = (20, 53)  # bits of the weights that are kept: short integers are tried first
@@ -331,7 +331,8 @@ def solve(B: Array, right: Array) -> tuple[int, Array] | None:
         some = [i for i in range(j, n) if T[i, j]]
         if not some:
             return None
-        i = min(some, key=lambda i: max(abs(v) for v in T[i]))  # of short integers
+        # a pivot row of short integers
+        i = min(some, key=lambda i: max(abs(v) for v in T[i]))
         T[[j, i]] = T[[i, j]]
         others = np.arange(n) != j
         T[others] = (T[j, j] * T[others] - T[others, j, None] * T[j]) // last
@@ -494,7 +495,7 @@ def refuting_weights(
             gain = None if gain is None else np.append(gain, 0.0 * w[len(gain) :])
         found = positive_weights(A, w, gains=gain, integers_wanted=integers_wanted)
         if found is not None:
-            # signs have weights as well
+            # rows of signs have weights as well, which come after these
             whole = dict(zip(some.tolist(), found, strict=False))
             return [whole.get(r, 0) for r in range(len(q))] if found else []
     return None

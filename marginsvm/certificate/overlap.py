@@ -225,7 +225,7 @@ def of_few_columns(
             return None
         try:
             q = nnls(A[:, some], wanted)[0]
-        except RuntimeError:  # it cycles
+        except RuntimeError:  # least squares cycle
             return None
         rest = wanted - A[:, some] @ q
         length = float(np.linalg.norm(rest))

@@ -337,7 +337,7 @@ def dual_coefficients(qp: QuadraticProgram, alpha: Array, price: Array | None) -
     ndarray of shape (n, k)
     """
     V = qp.rows.coefficients(alpha)
-    with np.errstate(over="ignore"):  # of examples in tiny units
+    with np.errstate(over="ignore"):  # examples in tiny units have vast coefficients
         found = V / qp.examples.radius**2
     if price is None:
         return found

@@ -277,7 +277,7 @@ class FittedPrograms:
             constant = 0.0
         mean: Values = mean_of(matrix) if self.free else None
         design = Design.of(matrix, mean, constant, norm=LpNorm(self.p))
-        # with 1 / 2C, so that C radius^2 neither vanishes nor overflows
+        # the radius counts 1 / 2C, so that C radius^2 neither vanishes nor overflows
         squared = design.squared_dual_norms(self.p).max() + 0.5 / self.spec.C
         radius = float(np.sqrt(squared)) or 1.0
         self.w = self.w * radius

@@ -21,14 +21,15 @@ from marginsvm.problem.intercepts import (
     BALANCED,
     EPS,
     LOGARITHM_UNITS,
+    LONG_STEP,
     MAX_STEPS,
     RIDGE,
+    UNBALANCED,
 )
 
 LEAST_EXPONENT = -1000.0  # of 2: near it, numbers are subnormal, inaccurate and slow
 LOG2_E = 1.4426950408889634
 RUN = 128  # weights summed at a time: a quantile is searched for among sums, then in a run
-UNBALANCED = 1e-6  # imbalance of shares that no offsets balance
 
 _part = parts(fastmath=REORDER, **OPTIONS)
 
@@ -273,7 +274,7 @@ def _balance(q, beta):
             high = max(high, step[c])
             low = min(low, step[c])
         d = high - low
-        factor = np.log1p(d) / d if d > 0.5 else 1.0
+        factor = np.log1p(d) / d if d > LONG_STEP else 1.0
         for c in range(k):
             beta[c] += factor * step[c]
     if off > UNBALANCED:  # weights in one direction

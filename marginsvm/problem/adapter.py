@@ -615,7 +615,7 @@ class GramAdapter(KernelMatrixAdapter):
         constant = gram.constant
         if kernel is not None and (plan is not None or not whole):
             size, batch = plan or (FOR_COLUMNS * cache_size, TAKEN)
-            # of a kernel that prepared its examples
+            # what a kernel prepared of its examples takes memory from the cache
             size -= getattr(X, "extra_bytes", 0) / 2**20
             order = None if plan is None else rows.by_class[0]
             gram.keep_columns(size, batch, rows.n_classes, order)
@@ -644,8 +644,8 @@ class GramAdapter(KernelMatrixAdapter):
         return float(np.vdot(self.rows.adjoint(w.coef), u.image))
 
     def norm(self, w: Predictor) -> float:
-        # its square may overflow
         squared = self.dot(w, w)
+        # a number of NumPy, whose square may overflow
         mass = np.float64(np.abs(w.coef).sum())
         gram = self.examples
         rounding = (gram.rounding + gram.n * UNIT) * float(gram.squared_norms.max())

@@ -16,7 +16,7 @@ HALF = np.uint64(32)
 FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
-@compiled(crc32)  # where there is no compiler
+@compiled(crc32)  # which stands in where there is no compiler
 def of_words(words: Array, found: int) -> np.uint64:
     """Hash of 64-bit words, at the speed of their sum."""
     state = np.uint64(found)

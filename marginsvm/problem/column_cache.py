@@ -86,7 +86,7 @@ class ColumnCache:
             first = max(self.batch + at_least, FIRST_NUMBERS // n)
             self.slot = np.full(n, -1)
             whole = np.empty((min(capacity, first), n), dtype)
-        self.columns = whole if whole.flags.c_contiguous else whole.T  # symmetric
+        self.columns = whole if whole.flags.c_contiguous else whole.T  # they are equal
         self.capacity = capacity
         self.used = np.zeros(capacity + 1, np.int64)
         self._owner = np.full(capacity, -1)

@@ -198,7 +198,7 @@ class Design(FloatExamples):
     def table(self) -> Table | None:
         """All examples in these units, for iterations on few of them; None: they are not few."""
         X = self.near
-        entries = 2 * X.size if self.sparse else X.size  # with its transpose
+        entries = 2 * X.size if self.sparse else X.size  # its transpose is kept, too
         if X.foreign or not X.in_memory or entries * FLOAT64.itemsize > BLOCK_BYTES:
             return None
         rows = rows_of(X, self.late, self.constant, self.radius)
@@ -345,7 +345,7 @@ class Design(FloatExamples):
     def rounding(self) -> float:
         """Relative error of the numbers that products are computed with."""
         if self.X.factor is None:
-            return UNIT  # of a mean that is subtracted from a copy
+            return UNIT  # a mean that is subtracted from a copy rounds
         return 2.0 * float(np.finfo(self.X.dtype).eps) + PAIRWISE
 
     @property
@@ -484,7 +484,7 @@ class Design(FloatExamples):
         H[-1, :-1] /= self.radius
         H[:-1, -1] = H[-1, :-1]
         H[:-1, :-1] /= self.radius**2
-        if self.constant:  # a multiple of the last coordinate, 1
+        if self.constant:  # this feature is a multiple of the last coordinate, 1
             H = np.block([[H, H[:, -1:]], [H[-1:], H[-1:, -1:]]])
             H[-2] *= self.constant / self.radius
             H[:, -2] *= self.constant / self.radius
@@ -553,7 +553,7 @@ def rows_of(some: Matrix, late: Array | None, constant: float, radius: float) ->
         return written(some, late, constant, radius)
     if constant:
         some = some.extended(np.full((len(some), 1), constant))
-    X = copy(some.array)  # with its places
+    X = copy(some.array)  # the places of entries are shared
     X.data = X.data.astype(FLOAT64, copy=False) / radius
     return X
 

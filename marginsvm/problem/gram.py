@@ -158,7 +158,7 @@ class Gram(FloatExamples):
             K = np.ones(self.n)
             if not self.products.gaussian:
                 K = kernel.of(self.products.examples.squared_norms(LpNorm(), None))
-            with np.errstate(over="ignore"):  # in float32
+            with np.errstate(over="ignore"):  # float32 may overflow
                 return kernel.checked(self._as_kept(K, np.arange(self.n), None))
         return diagonal_of(self.values, self.n)
 
@@ -193,14 +193,14 @@ class Gram(FloatExamples):
         if isinstance(self.kernel, Kernel) and self.kernel.is_definite:
             return True  # eigenvalues take half of the time of a small fit
         some = np.unique(np.linspace(0, self.n - 1, min(self.n, EXAMINED)).astype(int))
-        # of a given matrix, a copy
+        # indexing copies a given matrix
         K = self.values(some, some).astype(FLOAT64, copy=False)
         K += self.constant**2
         unit = float(np.finfo(self.dtype).eps * np.abs(K).max())
         if centred:
             K -= K.mean(axis=0)
             K -= K.mean(axis=1)[:, None]
-        # 0: of a matrix of zeros
+        # a matrix of zeros has the unit 0
         K.flat[:: len(K) + 1] += ROUNDINGS * len(some) * unit or 1.0
         # a factor takes a tenth of the time of eigenvalues
         return bool(dpotrf(K.T, lower=1, clean=0, overwrite_a=1)[1] == 0)

@@ -143,7 +143,7 @@ def _cheapest(cost: Array, chosen: Array) -> tuple[float, list[int]]:
             seen[node] = start
             walk.append(node)
             node = following[node]
-        if seen[node] == start:  # and not one of an earlier walk
+        if seen[node] == start:  # the walk has closed a cycle of its own
             cycles.append(walk[walk.index(node) :])
     means = [float(np.mean(cost[cycle, chosen[cycle]])) for cycle in cycles]
     least = int(np.argmin(means))
@@ -224,7 +224,7 @@ def balancing_offsets(table: Array, start: Array | None = None) -> Array:
         off = np.abs(out - into).sum()
         if off <= tol * whole:
             break
-        hessian = -weight - weight.T + whole / k  # the last: offsets of mean 0
+        hessian = -weight - weight.T + whole / k  # the last term keeps their mean at 0
         hessian.flat[:: k + 1] += out + into + RIDGE * whole
         _, step, _ = dposv(hessian, out - into)
         d = step.max() - step.min()
@@ -270,7 +270,9 @@ def balancing_factors(table: Array) -> Array:
     table : ndarray of shape (k, k)
         Group sums.
     """
-    with np.errstate(divide="ignore", invalid="ignore"):  # of groups without alpha
+    with np.errstate(
+        divide="ignore", invalid="ignore"
+    ):  # groups without alpha give log(0)
         beta = balancing_offsets(np.log(table))
         return np.exp(-differences(beta))
 

@@ -236,13 +236,13 @@ class Products:
             terms = int(np.diff(X.array.indptr).max(initial=0))
         unit = unit_of(self.examples.dtype)
         self.error = unit * max(kernel.power, 1) * (terms + VALUE_UNITS)
-        if self.gaussian:  # of an exponent
+        if self.gaussian:  # errors are those of an exponent
             longest = kernel.checked(max(-2.0 * float(Z.ends()[0][-1]) for Z in every))
             size = (terms + EXPONENT_UNITS) * 2.0 * longest + EXP_UNITS
             self.by_differences = not UNIT * size <= COARSE
             if not self.by_differences:
                 self.error = unit * size
-            else:  # in float64
+            else:  # differences are computed in float64
                 self.examples = X
                 self.error = UNIT * (terms + VALUE_UNITS)
 

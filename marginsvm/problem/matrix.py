@@ -392,7 +392,7 @@ class Csr(Matrix):
         return int(self.array.nnz)
 
     def _with(self, values: Array) -> Csr:
-        X = copy(self.array)  # with its places, and what is known of them
+        X = copy(self.array)  # places are shared, and what is known of them
         X.data = values
         return Csr(X)
 

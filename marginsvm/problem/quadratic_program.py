@@ -250,7 +250,7 @@ class QuadraticProgram:
         r = self.rows.fill(r.copy(), 0) if self.several else r
         if self.cap is not None:
             return (self.cap * r.max(axis=1)).sum()
-        short = ~(r <= 0)  # NaN as well
+        short = ~(r <= 0)  # NaN counts as well
         r = r[short]
         squared = np.any(self.ridge)
         price = np.broadcast_to(self.ridge if squared else self.upper, short.shape)[
@@ -358,7 +358,7 @@ def quantile(r: Array, upper: Array, mass: Values) -> Values:
 
     An array of masses has one each.
     """
-    if upper[0] == np.inf:  # so are all
+    if upper[0] == np.inf:  # then all are infinite
         return r.max()
     order = np.argsort(-r, kind="stable")
     at = np.searchsorted(np.cumsum(upper[order]), mass)

@@ -278,7 +278,7 @@ class Softmax(Searched):
         gradient_mass = exp(min(log_risk, LARGEST_EXPONENT))
         smallest = rows.min_margin(-mu * largest)
         offsets = mu * beta
-        start = self.next_start(offsets) if len(beta) > 2 else None  # else no search
+        start = self.next_start(offsets) if len(beta) > 2 else None
 
         def weights_of(q: Array) -> Weights:
             return Weights(
@@ -615,7 +615,7 @@ def _of_group(margins: Array, upper: Array, mass: float, mu: float) -> _Group:
     if mu > 0.0:
         with np.errstate(over="ignore"):
             exponent = np.minimum(beyond / mu, LARGEST_EXPONENT)
-    else:  # the limit: infinite, but for rows of the same margin
+    else:  # in the limit exponents are infinite, but for rows of the same margin
         exponent = np.where(beyond > 0.0, LARGEST_EXPONENT, -np.inf)
         exponent[beyond == 0.0] = 0.0
     e = np.exp(exponent)
@@ -626,8 +626,8 @@ def _of_group(margins: Array, upper: Array, mass: float, mu: float) -> _Group:
     exceeds = (beyond[order[:last]] > LARGEST_EXPONENT * mu) | (
         left[:last] * first > c * rest
     )
-    k = int(np.count_nonzero(exceeds))  # those that do come first
-    # by sums that are more precise than running ones
+    k = int(np.count_nonzero(exceeds))  # rows at their bounds, which come first
+    # these sums are more precise than running ones
     others = max(mass - float(c[:k].sum()), 0.0)
     share = others / (float(first[k:].sum()) + later)
     q = np.minimum(share * e, upper)
