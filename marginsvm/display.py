@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,6 @@ def axes_for(display: Any, ax: Any, **options: Any) -> Any:
     return display.ax_
 
 
-@dataclass(eq=False, repr=False)
 class MarginPathDisplay:
     """Plot of the margin bounds along a fit.
 
@@ -57,9 +55,9 @@ class MarginPathDisplay:
     >>> display = MarginPathDisplay.from_estimator(clf)
     """
 
-    history: dict[str, Array]
-    _: KW_ONLY
-    name: str = ""
+    def __init__(self, history: dict[str, Array], *, name: str = "") -> None:
+        self.history = history
+        self.name = name
 
     @classmethod
     def from_estimator(
@@ -151,7 +149,6 @@ class MarginPathDisplay:
         return self
 
 
-@dataclass(eq=False, repr=False)
 class CostCurveDisplay:
     """Plot of held-out scores, or of certified margins and support vectors, along C.
 
@@ -190,12 +187,20 @@ class CostCurveDisplay:
     >>> display = CostCurveDisplay.from_path(margin_path(X, y))
     """
 
-    Cs: Array
-    _: KW_ONLY
-    scores: Array | None = None
-    path: Any = None
-    best: float | None = None
-    name: str = ""
+    def __init__(
+        self,
+        Cs: Array,
+        *,
+        scores: Array | None = None,
+        path: Any = None,
+        best: float | None = None,
+        name: str = "",
+    ) -> None:
+        self.Cs = Cs
+        self.scores = scores
+        self.path = path
+        self.best = best
+        self.name = name
 
     @classmethod
     def from_estimator(
@@ -331,7 +336,6 @@ STATUSES = {
 _SHOWN = 30  # largest number of coefficients in a plot, infinite ones first
 
 
-@dataclass(eq=False, repr=False)
 class SeparationDisplay:
     """Plot of a separation report: infinite coefficients, or the separating line of two features.
 
@@ -359,9 +363,10 @@ class SeparationDisplay:
     >>> display = SeparationDisplay.from_report(check_separability(X, y), X, y)
     """
 
-    report: Any
-    X: Any = None
-    y: Any = None
+    def __init__(self, report: Any, X: Any = None, y: Any = None) -> None:
+        self.report = report
+        self.X = X
+        self.y = y
 
     @classmethod
     def from_report(

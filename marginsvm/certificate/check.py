@@ -23,7 +23,7 @@ from marginsvm.certificate.certificate import (
 )
 from marginsvm.certificate.exact_examples import NoInnerProductsError
 from marginsvm.certificate.reading import Data, FittedPrograms
-from marginsvm.certificate.unwrapping import Fitted, layers, unwrapped
+from marginsvm.certificate.unwrapping import FittedEstimator, layers, unwrapped
 from marginsvm.problem.matrix import examples_on_host, on_host, with_attributes_on_host
 
 RTOL = 1e-7  # relative to the largest norm of an example; far above the rounding of float64 sums
@@ -151,7 +151,7 @@ def check_certificate(
     >>> bool(check_certificate(clf, X, y)), bool(check_certificate(clf, X, y, exact=True))
     (True, True)
     """
-    fitted: Fitted
+    fitted: FittedEstimator
     fitted, X = unwrapped(estimator, "certificate_", X)
     reading = "norm" if is_regressor(fitted) else "margin"
     wrong = [*_wrong_copies(estimator, fitted)]
@@ -588,7 +588,7 @@ def _is_one_of(word: object, words: Container[str]) -> bool:
     return isinstance(word, str) and word in words
 
 
-def _wrong_copies(outermost: object, estimator: Fitted) -> Iterator[str]:
+def _wrong_copies(outermost: object, estimator: FittedEstimator) -> Iterator[str]:
     """Differences between a search's attributes and those of its best estimator."""
     fitted = {
         name: value for name, value in vars(estimator).items() if name.endswith("_")

@@ -21,7 +21,7 @@ from marginsvm import verify_alone
 from marginsvm._typing import Array, Values
 from marginsvm.certificate.bounded import Floats
 from marginsvm.certificate.reading import Data, FittedPrograms
-from marginsvm.certificate.unwrapping import Fitted, unwrapped
+from marginsvm.certificate.unwrapping import FittedEstimator, unwrapped
 from marginsvm.problem.matrix import (
     dense,
     examples_on_host,
@@ -112,7 +112,7 @@ def save_proof(
     >>> verify(proof, X[:100], y[:100])  # what is wrong with it
     []
     """
-    fitted: Fitted
+    fitted: FittedEstimator
     fitted, X = unwrapped(estimator, "certificate_", X)
     fitted = with_attributes_on_host(fitted)
     _refuse_others(fitted)
@@ -188,7 +188,7 @@ def lines_of(of: object, X: Array, y: object) -> list[list[object]]:
     return [[*x, *rest] for x, rest in zip(X.tolist(), last, strict=True)]
 
 
-def _refuse_others(estimator: Fitted) -> None:
+def _refuse_others(estimator: FittedEstimator) -> None:
     """Refuse estimators whose problem the format does not cover."""
     if is_regressor(estimator) and not hasattr(estimator, "objective_"):
         raise ValueError(

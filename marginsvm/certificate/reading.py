@@ -25,7 +25,7 @@ from marginsvm.certificate.exact_examples import (
     ExactFeatures,
     KernelMatrix,
 )
-from marginsvm.certificate.unwrapping import Fitted
+from marginsvm.certificate.unwrapping import FittedEstimator
 from marginsvm.problem.design import Design, mean_of
 from marginsvm.problem.examples import Examples, FloatExamples
 from marginsvm.problem.gram import Gram, distinct
@@ -209,7 +209,9 @@ class FittedPrograms:
     codes: Array | None = None
     shape: tuple[int, ...] = ()
 
-    def __init__(self, estimator: Fitted, data: Data, numbers: Numbers) -> None:
+    def __init__(
+        self, estimator: FittedEstimator, data: Data, numbers: Numbers
+    ) -> None:
         self.estimator = estimator
         self.data = data
         self.numbers = numbers

@@ -12,8 +12,8 @@ from marginsvm._typing import Array, Stored
 from marginsvm.certificate.certificate import Certificate
 
 
-class Fitted(Protocol):
-    """What is read of a fitted estimator of this package; few have all of it."""
+class FittedEstimator(Protocol):
+    """What a certificate reads of a fitted estimator; few have all of it."""
 
     C: float
     nu: float | None
@@ -60,7 +60,7 @@ def unwrapped(
         One of this package, a pipeline that ends in one, or a search over these; nested
         ones, too.
     attribute : str
-        Fitted attribute that it must have.
+        FittedEstimator attribute that it must have.
     X : array-like, default=None
         Input of the outermost estimator; None: only the estimator is needed.
     of : str
