@@ -33,6 +33,10 @@ from marginsvm import (
 )
 from marginsvm.estimators import inputs
 from marginsvm.problem import matrix as blocks_module
+from marginsvm.problem.design import Design
+from marginsvm.problem.programs import classification, regression
+from marginsvm.problem.source import Source
+from marginsvm.solvers.systems import Features, RowWeights
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -322,7 +326,34 @@ def test_passes_of_an_interior_point_iteration(rng):
         source = Counted(cut(X, y, [5000, 10_000]))
         MaxMarginClassifier(C=1.0, max_iter=max_iter).fit_blocks(source)
         passes.append(source.passes)
-    assert passes[1] - passes[0] == 2 * 6
+    assert passes[1] - passes[0] == 2 * 4
+
+
+@pytest.mark.parametrize("how", ["hinge", "nu", "interval"])
+def test_the_first_direction_of_an_interior_point_by_one_pass(how, rng):
+    """It is that by products with the examples in memory, and its pass gives all values."""
+    X = rng.standard_normal((300, 4)) + 2.0
+    y = X[:, 0] + rng.standard_normal(300)
+    source = Counted(cut(X, y, [100, 200]))
+    of, _, _ = Source(source).read()
+    found = []
+    for matrix in (X, of(np.arange(300))):
+        design = Design.of(matrix, X.mean(axis=0), radius=3.0)
+        if how == "interval":
+            qp = regression(design, y - 0.1, y + 0.1, C=2.0)
+        else:
+            nu = 0.5 if how == "nu" else None
+            codes = (y > 2.0).astype(int)
+            qp = classification(design, codes, 2, C=2.0, loss="hinge", nu=nu)
+        system = Features(qp)
+        n = len(qp.rows.ids)
+        x = np.linspace(-1.0, 1.0, len(system.R))
+        u, h, goal = np.linspace(0.5, 2.0, 3 * n).reshape(3, n)
+        source.passes = 0
+        values, fall, _, first = system.begun(x, u, RowWeights(h), goal)
+        found.append(np.concatenate([values, fall, *first]))
+    np.testing.assert_allclose(*found, rtol=1e-9, atol=1e-9)
+    assert source.passes == (3 if how == "nu" else 2)
 
 
 @pytest.mark.parametrize("k", [2, 4])

@@ -294,6 +294,26 @@ class Design(FloatExamples):
         S, W = zip(*self.near.each(both, V), strict=True)
         return np.concatenate(S), self.completed(summed(W), V.sum(axis=0))
 
+    def newton_sums(
+        self, w: Array, V: Array, C: Array, v: Array
+    ) -> tuple[Array, Array, Array, Array]:
+        """Scores S of w, ``combine`` of V and of ``C - v S``, and ``second_moments`` of v, by one
+        pass; of one score.
+        """
+        coef, shift = self.for_products(w, True)
+        late = self.late
+
+        def sums(X: Matrix, V: Array, C: Array, v: Array) -> tuple[Array, Array, Array]:
+            S = np.subtract(X.times(coef, LONG), shift, dtype=FLOAT64)
+            both = np.hstack([V, C - v[:, None] * S])
+            return S, X.adjoint(both, CHAIN), X.second_moments(v, late)
+
+        parts, W, H = zip(*self.near.each(sums, V, C, v), strict=True)
+        S = np.concatenate(parts)
+        totals = np.append(V.sum(axis=0), (C - v[:, None] * S).sum(axis=0))
+        found, other = self.completed(summed(W), totals)
+        return S, found[None], other[None], self._scaled(summed(H))
+
     def combine_extended(self, V: Array) -> tuple[Array, Array] | None:
         """``V' A`` for coefficients V in extended precision, and the error of each entry.
 
@@ -481,6 +501,10 @@ class Design(FloatExamples):
             H = summed(
                 self.near.each(lambda block, v: block.second_moments(v, late), weight)
             )
+        return self._scaled(H)
+
+    def _scaled(self, H: Array) -> Array:
+        """Second moments in units of the radius, with the constant feature."""
         H[-1, :-1] /= self.radius
         H[:-1, -1] = H[-1, :-1]
         H[:-1, :-1] /= self.radius**2

@@ -154,31 +154,34 @@ RELATIVE = 1e-4
 def mehrotra(side: WrittenOut | ByRows, bounds: RowBounds, at: Iterate) -> Iterate:
     """One iteration, for one program or a stack."""
     n = bounds.target.shape[-1]
-    residual, fall = residuals(side, bounds, at)
-    top = at.inside[..., :n].max(axis=-1, keepdims=True)
+    alpha = at.inside[..., :n]
+    top = alpha.max(axis=-1, keepdims=True)
     proximal = np.minimum(PROXIMAL, RELATIVE / top)
     ratio = at.duals / at.inside
     h = bounds.ridge + ratio[..., :n] + proximal
     pull = ratio[..., n:]
     own = bounds.each == 1
     weights = RowWeights(h + bounds.spread(pull)) if own else RowWeights(h, pull)
-    direction = side.factor(weights)
+    aim_of_rows = bounds.target - bounds.ridge * alpha
+    values, fall, direction, (_, da) = side.begun(at.x, alpha, weights, aim_of_rows)
 
-    def towards(goal: Array) -> tuple[Array, Array, Array]:
-        """The Newton step in x, and relative to inside and to duals, which change by ``goal`` at
-        the same inside.
-        """
-        right = goal[..., :n] - residual - bounds.spread(goal[..., n:])
-        dx, da = direction(right, fall)
-        s = joined(da, -bounds.sums(da)) / at.inside
-        return dx, s, goal / at.duals - s
+    def relative(da: Array) -> Array:
+        """The change relative to inside."""
+        return joined(da, -bounds.sums(da)) / at.inside
 
     products = at.inside * at.duals
     now = products.sum(axis=-1, keepdims=True)
-    _, s, t = towards(-at.duals)
+    s = relative(da)
+    t = -1.0 - s
     left = dot(products * (1.0 + longest(s) * s), 1.0 + longest(t) * t)
     aim = (left / now) ** 3 * now / products.shape[-1]
-    dx, s, t = towards(aim / at.inside - at.duals * (1.0 + s * t))
+    # the change of duals at the same inside
+    goal = aim / at.inside - at.duals * (1.0 + s * t)
+    missed = aim_of_rows - values + at.duals[..., :n] - bounds.spread(at.duals[..., n:])
+    right = goal[..., :n] + missed - bounds.spread(goal[..., n:])
+    dx, da = direction(right, fall)
+    s = relative(da)
+    t = goal / at.duals - s
     r = INSIDE * longest(s)
     p = INSIDE * longest(t)
     if bounds.ridge.any():  # with a ridge, alpha enters the rows' residuals
@@ -272,10 +275,11 @@ def complementary(side: WrittenOut | ByRows, bounds: RowBounds, at: Iterate) -> 
     alpha = at.inside[..., :n]
     over = at.inside[..., n:]
     xi = at.duals[..., n:]
-    # The margin of a game; else the mean value of rows, weighted by alpha.
+    # The margin of a game; else the mean value of rows, weighted by alpha, where residuals are 0.
     margin = side.square(at.x)
     if not bounds.game:
-        margin = np.abs(dot(alpha, side.values(at.x)))
+        values = bounds.target + at.duals[..., :n] - bounds.ridge * alpha
+        margin = np.abs(dot(alpha, values - bounds.spread(xi)))
         margin = margin / alpha.sum(axis=-1, keepdims=True)
     unit = np.maximum(margin, at.duals.max(axis=-1, keepdims=True))
     most = alpha.max(axis=-1, keepdims=True)

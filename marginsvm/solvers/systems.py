@@ -18,6 +18,7 @@ Journal on Optimization, 2002.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 import numpy as np
@@ -124,7 +125,27 @@ class RowWeights:
 
 
 # ``direction(h, fall)`` returns the changes of x and of alpha.
-Direction = Callable[[Array, Array], tuple[Array, Array]]
+Direction = Callable[..., tuple[Array, Array]]
+# ``E x``, fall, the direction for any h, and that for ``h = goal - E x``.
+Begun = tuple[Array, Array, Direction, tuple[Array, Array]]
+
+
+class System(ABC):
+    """A form of the system."""
+
+    @abstractmethod
+    def values_and_fall(self, x: Array, u: Array) -> tuple[Array, Array]:
+        """``E x``, and ``R x + g - E'u``, which is 0 at the solution."""
+
+    @abstractmethod
+    def factor(self, weights: RowWeights) -> Direction:
+        """Factorise the system for given weights W."""
+
+    def begun(self, x: Array, u: Array, weights: RowWeights, goal: Array) -> Begun:
+        """Both, with the first direction."""
+        values, fall = self.values_and_fall(x, u)
+        direction = self.factor(weights)
+        return values, fall, direction, direction(goal - values, fall)
 
 
 def even_weights(qp: QuadraticProgram) -> Array:
@@ -149,7 +170,7 @@ def written_rows(qp: QuadraticProgram, ids: Array) -> Array:
     return np.asarray((C[:, :, None] * X[:, None, :]).reshape(len(C), -1))
 
 
-class WrittenOut:
+class WrittenOut(System):
     """By the features, with E as an array of shape (..., n, m): small problems, signs, stacks.
 
     Attributes
@@ -210,7 +231,6 @@ class WrittenOut:
         return self.R * x + self.g - self.adjoint(u)
 
     def values_and_fall(self, x: Array, u: Array) -> tuple[Array, Array]:
-        """Both."""
         return self.values(x), self.fall(x, u)
 
     def square(self, x: Array) -> Array:
@@ -235,13 +255,19 @@ class WrittenOut:
         return root @ root.swapaxes(-1, -2)
 
     def factor(self, weights: RowWeights) -> Direction:
-        """Factorise the system for given weights W."""
-        H = self.moments(weights)
+        return self._direction(self.moments(weights), weights)
+
+    def _direction(self, H: Array, weights: RowWeights) -> Direction:
+        """From ``E'WE``; ``pulled`` is ``E'W h``, where it is known."""
         np.einsum("...ii->...i", H)[...] += self.R
         solve = Factor(H)
 
-        def direction(h: Array, fall: Array) -> tuple[Array, Array]:
-            dx = solve(self.adjoint(weights.times(h)) - fall)
+        def direction(
+            h: Array, fall: Array, pulled: Array | None = None
+        ) -> tuple[Array, Array]:
+            if pulled is None:
+                pulled = self.adjoint(weights.times(h))
+            dx = solve(pulled - fall)
             return dx, weights.times(h - self.values(dx))
 
         return direction
@@ -287,6 +313,27 @@ class Features(WrittenOut):
         fall = self.R * x + self.g - self.joined(found, qp.balance(alpha))
         return qp.rows.flat(qp.values(S, f)), fall
 
+    def begun(self, x: Array, u: Array, weights: RowWeights, goal: Array) -> Begun:
+        """Of blocks elsewhere, by one pass and that for the first direction's values."""
+        qp = self.qp
+        if qp.k > 1 or getattr(qp.design.X, "in_memory", True):
+            return super().begun(x, u, weights, goal)
+        rows = qp.rows
+        alpha = rows.shaped(u)
+        own = rows.shaped(weights.own)
+        w, f = self.point(x, qp)
+        of_f = qp.values(np.zeros((qp.examples.n, 1)), f)
+        V = rows.coefficients(alpha)
+        C = rows.coefficients(own * (goal - of_f))
+        (v,) = rows.squares(own, None).T
+        S, found, pulled, H = qp.design.newton_sums(w, V, C, v)
+        values = qp.values(S, f)
+        h = goal - values
+        fall = self.R * x + self.g - self.joined(found, qp.balance(alpha))
+        direction = self._direction(self._bordered(H, own), weights)
+        first = direction(h, fall, self.joined(pulled, qp.balance(own * h)))
+        return values, fall, direction, first
+
     def joined(self, w: Array, f: Array) -> Array:
         """The x of w and f."""
         x = np.empty(len(self.R))
@@ -305,7 +352,11 @@ class Features(WrittenOut):
     def of_shaped(self, own: Array, linked: Array | None) -> Array:
         """``E'WE`` for weights in the shape of alpha."""
         qp = self.qp
-        H = qp.rows.moments(qp.design, own, linked)
+        return self._bordered(qp.rows.moments(qp.design, own, linked), own)
+
+    def _bordered(self, H: Array, own: Array) -> Array:
+        """``E'WE`` from the moments: without those of fixed intercepts, with those of rho."""
+        qp = self.qp
         if len(self.kept) < len(H):
             most = len(self.kept)
             whole = self.kept[-1] < most
@@ -316,7 +367,7 @@ class Features(WrittenOut):
         return H
 
 
-class ByRows:
+class ByRows(System):
     """By the rows, with their inner products ``K = AA'``, of shape (..., n, n), and F.
 
     x is ``(c, f)`` with ``w = A'c``. For intervals, K is the Gram matrix of the examples, and each
