@@ -451,6 +451,15 @@ class Design(FloatExamples):
         """Some examples as a float64 array; sparse ones as CSR, without subtracting ``mean``."""
         return rows_of(self.near[index], self.late, self.constant, self.radius)
 
+    def all_rows(self) -> tuple[Stored, float]:
+        """All examples as ``rows``, in units of the number returned: X itself where it will do."""
+        X = self.near
+        shifted = self.late is not None and not self.sparse
+        same = X.dtype == FLOAT64 and not (self.constant or shifted or X.foreign)
+        if same and (self.sparse or X.array.flags.c_contiguous):
+            return X.array, self.radius
+        return self.rows(slice(0, self.n)), 1.0
+
     def each_rows(self, work: Callable[..., T], *local: Along | None) -> list[T]:
         """``work(rows, *parts)`` for the rows of blocks of examples, by one pass."""
         # a Design is not sent to other machines

@@ -112,13 +112,18 @@ def _shuffle(order, n, seed):
 
 
 @loop
-def descend_rows(X, rows, curvature, b, sigma, alpha, w, active, seed, most, tol):
+def descend_rows(
+    X, rows, scale, curvature, b, sigma, alpha, w, active, seed, most, tol
+):
     """Epochs over the active rows, with shrinking.
 
     Parameters
     ----------
     X : Entries
     rows : RowData
+    scale : float
+        Of steps of w, for examples that are not in the program's units: these units' inverse
+        square, where w is divided by the units.
     curvature : ndarray of shape (m,)
         Squared norm of the row, plus ridge and sigma.
     b, sigma : float
@@ -169,7 +174,7 @@ def descend_rows(X, rows, curvature, b, sigma, alpha, w, active, seed, most, tol
                 step = sign[r] * (new - alpha[r])
                 alpha[r] = new
                 b += sigma * step
-                _add(X.data, X.indices, X.indptr, i, step, w)
+                _add(X.data, X.indices, X.indptr, i, scale * step, w)
             k += 1
         high = next_high if next_high > 0.0 else np.inf
         low = next_low if next_low < 0.0 else -np.inf
@@ -261,7 +266,21 @@ EPOCHS = 8  # of several classes, between two checks
 
 @loop
 def descend_examples(
-    X, codes, square, ridge, cap, sigma, alpha, W, b, excess, order, seed, first, last
+    X,
+    codes,
+    scale,
+    square,
+    ridge,
+    cap,
+    sigma,
+    alpha,
+    W,
+    b,
+    excess,
+    order,
+    seed,
+    first,
+    last,
 ):
     """Epochs over the examples; each step updates all variables of one example.
 
@@ -273,6 +292,8 @@ def descend_examples(
     X : Entries
     codes, square, ridge, cap : ndarray
         Per example.
+    scale : float
+        Of steps of W, as of ``descend_rows``.
     sigma : float
     alpha, W, b, excess : ndarray of shape (n, k), (d, k), (k,) and (k,)
         Changed in place, as are order and seed. b includes ``sigma excess``.
@@ -314,7 +335,7 @@ def descend_examples(
                 step = moved if c == own else alpha[i, c] - new[c]
                 if step != 0.0:
                     alpha[i, c] = new[c]
-                    _add_to_class(X.data, X.indices, X.indptr, i, step, W, c)
+                    _add_to_class(X.data, X.indices, X.indptr, i, scale * step, W, c)
                     excess[c] += step
                     b[c] += sigma * step
         for c in range(k):
@@ -324,21 +345,21 @@ def descend_examples(
 def dual_cd(solution: Solution, start: Array | None) -> Iterator[None]:
     """Solve a program of examples with features; each iteration ends with a check of all rows."""
     qp = solution.qp
-    X = qp.design.rows(slice(0, qp.examples.n))
+    X, unit = qp.design.all_rows()
     sparse = sp.issparse(X)
     if isinstance(X, np.ndarray):
         entries = Entries(X.ravel(), None, None)
     else:
         entries = Entries(X.data, X.indices, X.indptr)
     if sparse and qp.design.mean is not None:  # not about the mean
-        square = as_matrix(X).squared_norms(LpNorm(), None)
+        square = as_matrix(X).squared_norms(LpNorm(), None) / unit**2
     else:
         square = qp.examples.squared_norms
     alpha = np.zeros(qp.shape) if start is None else start.copy()
     if start is not None and qp.game:  # scaled to margin 1
         alpha /= max(-2.0 * qp.dual(start), NOTHING)
     by = _by_examples if qp.several else _by_rows
-    yield from by(solution, X, entries, square, alpha)
+    yield from by(solution, X, unit, entries, square, alpha)
 
 
 # sigma: in times of the median squared norm at first, and then as much as free variables are few,
@@ -362,6 +383,7 @@ LEFT = 0.3
 def _by_rows(
     solution: Solution,
     X: Stored,
+    unit: float,
     entries: Entries,
     square: Array,
     alpha: Array,
@@ -377,10 +399,12 @@ def _by_rows(
     )
     rows = RowData(of, sign, target, ridge, upper)
     size = float(np.median(square[square > 0.0])) if square.any() else 1.0
-    mean = mean_of(qp, X)
+    # w is divided by the unit, as X and the mean are multiplied by it.
+    scale = unit**-2
+    mean = unit * mean_of(qp, X)
     w = np.zeros(X.shape[1])
     if alpha.any():
-        w = np.asarray(X.T @ qp.rows.coefficients(alpha)[:, 0])
+        w = scale * np.asarray(X.T @ qp.rows.coefficients(alpha)[:, 0])
     # The intercept can change by the width of the margin within the bounds of alpha.
     least = OF_RIDGE * float(ridge.mean()) + 1.0 / (EXCESS * upper.sum())
     # The state, beside alpha and w: the intercept, its derivative sigma, the rows that are not
@@ -410,6 +434,7 @@ def _by_rows(
         b, steps = descend_rows(
             entries,
             rows,
+            scale,
             square[of] + ridge + sigma,
             b,
             sigma,
@@ -424,15 +449,17 @@ def _by_rows(
         mass = float(alpha.sum()) + NOTHING if qp.game else 1.0
         z = X @ w
         S = (z - w @ mean)[:, None]
-        point = _at_best_length(qp, w[None] / mass, S / mass)
+        image = (unit / mass) * w[None]
+        point = _at_best_length(qp, image, S / mass)
         solution.primal(*point, settled=True)
-        solution.dual(alpha / mass)
+        # without constraints on alpha, it is feasible, and w is A'alpha
+        solution.dual(alpha / mass, None if qp.n_free else image)
         yield
         if solution.ended:
             return
         if seek_equal:
             alpha += _of_equal_examples(X, of, sign, target, upper - alpha)
-            w = np.asarray(X.T @ qp.rows.coefficients(alpha)[:, 0])
+            w = scale * np.asarray(X.T @ qp.rows.coefficients(alpha)[:, 0])
             z = X @ w
             seek_equal = False
         if passes >= mark:
@@ -507,6 +534,7 @@ LEFT_OF_CLASSES = 0.1
 def _by_examples(
     solution: Solution,
     X: Stored,
+    unit: float,
     entries: Entries,
     square: Array,
     alpha: Array,
@@ -527,9 +555,10 @@ def _by_examples(
     still = np.flatnonzero((square + ridge + sigma <= 0.0) & np.isfinite(cap))
     alpha[still] = 0.0
     alpha[still, (qp.rows.labels[still] + 1) % k] = cap[still]
-    mean = mean_of(qp, X)
+    scale = unit**-2  # as in ``_by_rows``
+    mean = unit * mean_of(qp, X)
     V = qp.rows.coefficients(alpha)
-    W = np.asarray(X.T @ V)
+    W = scale * np.asarray(X.T @ V)
     excess = V.sum(axis=0)
     b = np.zeros(k)
     order = np.arange(n)
@@ -553,13 +582,13 @@ def _by_examples(
                 alpha, b = (x + t * (x - y) for x, y in zip(now, before, strict=True))
                 np.maximum(alpha, 0.0, out=alpha)
                 V = qp.rows.coefficients(alpha)
-                W = np.asarray(X.T @ V)
+                W = scale * np.asarray(X.T @ V)
                 excess = V.sum(axis=0)
                 b += sigma * excess
             before = now
             last = epochs + EPOCHS // parts
             descend_examples(
-                entries, qp.rows.labels, square, ridge, cap, sigma, alpha, W, b, excess, order,
+                entries, qp.rows.labels, scale, square, ridge, cap, sigma, alpha, W, b, excess, order,
                 seed, epochs, last,
             )  # fmt: skip
             epochs = last
@@ -569,7 +598,7 @@ def _by_examples(
         f = (c[:-1] - c[-1])[: qp.n_intercepts]
         if qp.level:
             f = np.append(f, 0.0)
-        solution.primal(W.T / mass, f, (X @ W - mean @ W) / mass)
+        solution.primal((unit / mass) * W.T, f, (X @ W - mean @ W) / mass)
         less = proved
         proved = solution.dual(alpha / mass)
         yield
