@@ -504,7 +504,7 @@ class Design(FloatExamples):
         """``sum weight (x, 1)(x, 1)'`` over the examples; weights may be negative."""
         some = np.flatnonzero(weight)
         late = self.late
-        if self.X.in_memory and 2 * some.size <= weight.size:
+        if self.X.in_memory and not self.sparse and 2 * some.size <= weight.size:
             H = self.near[some].second_moments(weight[some], late)
         else:
             H = summed(

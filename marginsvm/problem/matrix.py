@@ -49,7 +49,7 @@ WRITTEN_OUT = 2**20
 IN_CACHE = 2**18
 # Examples are taken from the others if fewer than one in so many has a coefficient.
 FEW_TAKEN = 20
-# A sparse product takes as long as a dense one where one entry in so many is stored.
+# Sparse products take as long as dense ones where one product in so many has stored factors.
 SPARSE_PRODUCT_COST = 16
 # Range of norms (units of x) in which squares neither overflow nor underflow; and the norm below
 # which subnormal entries have too few digits for a direction.
@@ -447,13 +447,19 @@ class Csr(Matrix):
 
     def second_moments(self, weight: Array, mean: Array | None) -> Array:
         n, d = self.shape
-        if SPARSE_PRODUCT_COST * self.size > n * d:
+        X: sp.csr_array = canonical(self.array)
+        counts = np.diff(X.indptr).astype(FLOAT64)
+        # of the products of two features, half are computed
+        if SPARSE_PRODUCT_COST * (counts @ counts) > 2.0 * n * float(d) ** 2:
             return super().second_moments(weight, mean)
+        # importing numba takes a third of a second
+        from marginsvm.problem.csr_loops import add_moments
+
         H = np.zeros((d + 1, d + 1))
-        some = self[np.flatnonzero(weight)]
-        V = some.multiplied(weight[weight != 0.0]).array
-        H[:d, :d] = (V.T @ some.array).toarray()
-        H[d, :d] = V.sum(axis=0)
+        lower = np.zeros((d, d))
+        add_moments(X.data, X.indices, X.indptr, weight, lower)
+        H[:d, :d] = lower + np.tril(lower, -1).T
+        H[d, :d] = self.adjoint(weight)
         H[d, d] = weight.sum()
         if mean is not None:  # sums are about 0 so far
             total = H[d, :d] - 0.5 * H[d, d] * mean

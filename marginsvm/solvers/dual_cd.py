@@ -588,8 +588,8 @@ def _by_examples(
             before = now
             last = epochs + EPOCHS // parts
             descend_examples(
-                entries, qp.rows.labels, scale, square, ridge, cap, sigma, alpha, W, b, excess, order,
-                seed, epochs, last,
+                entries, qp.rows.labels, scale, square, ridge, cap, sigma, alpha, W, b, excess,
+                order, seed, epochs, last,
             )  # fmt: skip
             epochs = last
             pace += parts > 1
