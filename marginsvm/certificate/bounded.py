@@ -531,15 +531,14 @@ def best_multiple(qp: QuadraticProgram, norm: float, v: Array) -> float:
     For hard margins and with nu, the smallest value, or rho, becomes 1; with slack, the objective
     is minimised. 1 where no such factor exists.
     """
-    level = level_of(qp, v)
-    v = qp.rows.flat(v) if qp.cap is None else qp.rows.least(v)
     if qp.game:
+        level = level_of(qp, v)
         found = 1.0 / level if level > 0.0 else 1.0 / norm if norm > 0.0 else 1.0
     elif np.any(qp.ridge):
-        found = _multiple_of_squares(norm, v, qp.rows.flat(qp.ridge))
+        found = _multiple_of_squares(norm, qp.rows.flat(v), qp.rows.flat(qp.ridge))
     else:
         upper = qp.upper if qp.cap is None else qp.cap
-        found = multiple_of_hinge(norm * norm, v, upper)
+        found = multiple_of_hinge(norm * norm, qp.rows.least(v), upper)
         # slightly beyond a jump, as C times the rounding of a margin of 1 may be large
         found *= 1.0 + 8.0 * UNIT
     return float(found) if 0.0 < found < inf else 1.0

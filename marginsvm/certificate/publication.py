@@ -354,6 +354,7 @@ def at_its_bounds(
     w: Array,
     f: Array,
     alpha: Array,
+    known: tuple[Array, Array],
     price: Array | None,
     origin: Array | float = 0.0,
     total: float = 1.0,
@@ -361,11 +362,10 @@ def at_its_bounds(
     """Proof of a predictor w, at the best f, and of an alpha at its bounds.
 
     With a kernel, w is ``A'alpha``, and alpha are the published coefficients, without a further
-    multiple; ``price`` is as in ``dual_coefficients``, ``origin`` as in ``published``.
+    multiple; ``price`` is as in ``dual_coefficients``, ``known`` and ``origin`` as in
+    ``published``.
     """
     examples = qp.examples
-    w = qp.project(w)
-    known = examples.bounded_scores(w)
     f = qp.best_f(known[0], f)
     b = intercepts(qp, f)
     width = f[-1:] if qp.level > 0 else f[:0]

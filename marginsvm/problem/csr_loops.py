@@ -19,7 +19,9 @@ def _by_products(
 
 
 @compiled(_by_products, error_model="numpy", fastmath={"nsz", "reassoc", "contract"})
-def add_moments(data, indices, indptr, weight, H):
+def add_moments(
+    data: Array, indices: Array, indptr: Array, weight: Array, H: Array
+) -> None:
     """Add ``sum weight x x'`` to the lower triangle of H; entries are in the order of features."""
     for i in range(len(weight)):
         if weight[i] != 0.0:

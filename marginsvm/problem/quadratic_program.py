@@ -372,7 +372,7 @@ def multiple_of_hinge(square: float, v: Array, upper: Array) -> float:
     """
     gain = upper * v
     some = np.flatnonzero(v > 0.0)
-    order = some[np.argsort(-v[some], kind="stable")]
+    order = some[np.argsort(-v[some])]
     below = float(gain[v <= 0.0].sum())
     pull = below + np.append(np.cumsum(gain[order][::-1])[::-1], 0.0)
     # jumps after which the slope is still negative

@@ -64,6 +64,9 @@ MISSED = 0.5
 LOST = 1e-12
 SINGULAR = 2  # ratio of rows to features above which G counts as singular
 
+Bounded = tuple[
+    Array, Array
+]  # scores, and the sums of the absolute values of their terms
 Solved = tuple[Array, Array, Array | None]  # u on a working set, f, and optionally w
 
 
@@ -547,23 +550,31 @@ def _solved(
 
 def candidates(
     qp: QuadraticProgram, w: Array, f: Array, alpha: Array
-) -> Iterator[tuple[Array, Array, Array]]:
-    """w, f and feasible alpha at its bounds, the best first, from a solver's w, f and alpha.
+) -> Iterator[tuple[Array, Array, Array, Bounded]]:
+    """Predictors with feasible alpha at its bounds, the best first, from those of a solver.
 
-    w is ``A'alpha`` where its optimal values are known, and with a kernel; else the solver's.
+    w, f, alpha, and the bounded scores of w, which is ``A'alpha`` where its optimal values are
+    known, and with a kernel; else the solver's.
     """
     if caps_of(qp) is None and not _is_rounded(qp, w, alpha):
         return
-    values = qp.values(qp.examples.scores(w), f)
+    examples = qp.examples
+    w = qp.project(w)
+    known = examples.bounded_scores(w)
+    values = qp.values(known[0], f)
     if not (np.isfinite(values).all() and np.isfinite(alpha).all()):
         return
     rounded = at_bounds(qp, alpha, values)
     found = met(qp, *rounded)
     if found is not None:
-        yield qp.rmatvec(found[0]), found[1], found[0]
+        other = qp.project(qp.rmatvec(found[0]))
+        yield other, found[1], found[0], examples.bounded_scores(other)
     near = balanced(qp, *rounded)
     if near is not None:
-        yield qp.rmatvec(near) if qp.examples.is_kernel else w, f, near
+        if examples.is_kernel:
+            w = qp.rmatvec(near)
+            known = examples.bounded_scores(w)
+        yield w, f, near, known
 
 
 def _is_rounded(qp: QuadraticProgram, w: Array, alpha: Array) -> bool:

@@ -106,7 +106,8 @@ def _shuffle(order, n, seed):
     state = seed[0]
     for i in range(n):
         state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
-        j = i + int((state >> np.uint64(33)) % np.uint64(n - i))
+        # 31 random bits times n - i, over 2^31: a remainder takes as long as a short row
+        j = i + int(((state >> np.uint64(33)) * np.uint64(n - i)) >> np.uint64(31))
         order[i], order[j] = order[j], order[i]
     seed[0] = state
 
@@ -458,9 +459,11 @@ def _by_rows(
         if solution.ended:
             return
         if seek_equal:
-            alpha += _of_equal_examples(X, of, sign, target, upper - alpha)
-            w = scale * np.asarray(X.T @ qp.rows.coefficients(alpha)[:, 0])
-            z = X @ w
+            more = _of_equal_examples(X, of, sign, target, upper - alpha)
+            if more.any():
+                alpha += more
+                w = scale * np.asarray(X.T @ qp.rows.coefficients(alpha)[:, 0])
+                z = X @ w
             seek_equal = False
         if passes >= mark:
             if solution.gap > LEFT * gap:
@@ -488,7 +491,7 @@ def _of_equal_examples(
 
     One of the two is at its bound in the end, and an epoch takes it only a step nearer.
     """
-    key = (X @ np.random.default_rng(0).standard_normal(X.shape[1]))[of]
+    key = (X @ np.random.default_rng(0).random(X.shape[1]))[of]
     order = np.argsort(key)
     one = order[:-1]
     other = order[1:]
