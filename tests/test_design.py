@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from marginsvm.problem import csr_loops
+from marginsvm.problem.csr_loops import _by_products
 from marginsvm.problem.design import Design, mean_of
 from marginsvm.problem.gram import Gram
 from marginsvm.problem.kernel_functions import COARSE, Kernel
@@ -70,6 +72,11 @@ def test_products_are_those_of_the_design_written_out(form, offset, constant, rn
     if design.sparse:
         rows = rows.toarray() - (0.0 if design.mean is None else design.mean)
     np.testing.assert_allclose(rows, A[i], **tol)
+    every, unit = design.all_rows()
+    every = every / unit
+    if design.sparse:
+        every = every.toarray() - (0.0 if design.mean is None else design.mean)
+    np.testing.assert_allclose(every, A, **tol)
     some = design.take(i)
     np.testing.assert_allclose(some.scores(w), A[i] @ w.T, **tol)
     A1, signed = np.column_stack([A, np.ones(60)]), rng.standard_normal(60)
@@ -131,6 +138,32 @@ def test_blocks_in_threads_give_the_sums_of_the_whole(rng):
     np.testing.assert_allclose(design.combine(y), y.T @ A, rtol=1e-9, atol=1e-9)
     H = design.second_moments(y[:, 0])
     np.testing.assert_allclose(H[:-1, :-1], (A.T * y[:, 0]) @ A, atol=1e-9)
+
+
+@pytest.mark.parametrize("loop", [None, _by_products])
+@pytest.mark.parametrize("with_mean", [False, True])
+def test_second_moments_of_few_entries(with_mean, loop, rng, monkeypatch):
+    """Stored in any order, and one of them in two parts."""
+    if loop is not None:
+        monkeypatch.setattr(csr_loops, "add_moments", loop)
+    A = rng.standard_normal((50, 30)) * (rng.uniform(size=(50, 30)) < 0.1)
+    A[0, 7] = 3.0
+    row, column = np.nonzero(A)
+    value = A[row, column]
+    order = rng.permutation(len(row))
+    order = order[np.argsort(row[order], kind="stable")]
+    row, column, value = row[order], column[order], value[order]
+    at = int(np.flatnonzero((row == 0) & (column == 7))[0])
+    value[at] = 1.0
+    parts = np.insert(value, 0, 2.0), np.insert(column, 0, 7)
+    ends = np.concatenate([[0], 1 + np.cumsum(np.bincount(row, minlength=50))])
+    X = sp.csr_array((*parts, ends), shape=A.shape)
+    mean = A.mean(axis=0) if with_mean else None
+    v = rng.standard_normal(50)
+    v[20:] = 0.0
+    H = Design.of(X, mean=mean).second_moments(v)
+    A1 = np.column_stack([A if mean is None else A - mean, np.ones(50)])
+    np.testing.assert_allclose(H, (A1.T * v) @ A1, rtol=1e-12, atol=1e-12)
 
 
 @each_form
