@@ -67,6 +67,7 @@ def pivoted(
         if intercept:  # signed alpha sums to 0; else singular, as examples are centred
             K += size[:, :, None]
         added = own + LIFT * size
+        systems = np.empty((B, n, n))
 
     def features(live: Array, free: Array) -> tuple[Array, Array, Array]:
         """Signed alpha, values of the rows, and intercepts, by systems of the features."""
@@ -83,7 +84,8 @@ def pivoted(
     def rows(live: Array, free: Array, full: Array) -> tuple[Array, Array, Array]:
         """The same by systems of the rows; ``full``: those at their upper bounds."""
         G = K if len(live) == B or len(K) == 1 else K[live]
-        M = np.array(np.broadcast_to(G, (len(live), n, n)))
+        M = systems[: len(live)]
+        M[...] = G
         of, bound = np.nonzero(~free)
         M[of, bound] = 0.0
         M[of, :, bound] = 0.0
