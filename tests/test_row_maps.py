@@ -33,11 +33,11 @@ def rows_of(rows):
     """Flat index, example and coefficients of the scores of each row, by the definition."""
     found = []
     if isinstance(rows, ClassPairs):
-        for i, c in enumerate(rows.codes.tolist()):
-            for j in range(rows.k):
-                if j != c:
-                    coefficients = [(s == c) - (s == j) for s in range(rows.k)]
-                    found.append((i * rows.k + j, i, coefficients))
+        for other in range(rows.k - 1):  # the first rows of all examples come first
+            for i, c in enumerate(rows.codes.tolist()):
+                j = [j for j in range(rows.k) if j != c][other]
+                coefficients = [(s == c) - (s == j) for s in range(rows.k)]
+                found.append((i * rows.k + j, i, coefficients))
         return found
     for r, s in enumerate(rows.sign):
         i, o = r, 0

@@ -237,7 +237,11 @@ def validated(
             and X.size > 0
             and X.dtype in how["dtype"]
         )
-        X = validate_data(copy, X, skip_check_array=as_is, **how)
+        if as_is:
+            vars(copy).pop("feature_names_in_", None)
+            vars(copy)["n_features_in_"] = X.shape[1]
+        else:
+            X = validate_data(copy, X, **how)
         if as_is and how.get("ensure_all_finite", True):
             name = type(estimator).__name__
             assert_all_finite(X, estimator_name=name, input_name="X")

@@ -89,7 +89,7 @@ class RowMap(ABC):
 
     @cached_property
     def ids(self) -> Array:
-        """Flat indices of all rows."""
+        """Flat indices of all rows; of several classes, the first row of each example first."""
         return np.arange(prod(self.shape))
 
     @cached_property
@@ -337,7 +337,8 @@ class ClassPairs(RowMap):
 
     @cached_property
     def ids(self) -> Array:
-        return np.flatnonzero(self.codes[:, None] != np.arange(self.k))
+        rows = np.flatnonzero(self.codes[:, None] != np.arange(self.k))
+        return rows.reshape(self.n, -1).T.ravel()
 
     def values(self, S: Array) -> Array:
         return S[self.own][:, None] - S

@@ -498,8 +498,10 @@ def _is_feasible(qp: QuadraticProgram, alpha: Array) -> bool:
     return bool(inside and even and alpha.any() and alpha.min() >= 0.0)
 
 
-def met(qp: QuadraticProgram, alpha: Array, full: Array) -> tuple[Array, Array] | None:
-    """Alpha and f for which rows between their bounds have the values that are optimal there.
+def met(
+    qp: QuadraticProgram, alpha: Array, full: Array
+) -> tuple[Array, Array, Array] | None:
+    """w, f and alpha for which rows between their bounds have the values that are optimal there.
 
     Rows of two classes and of tubes that are then beyond a bound, or at the wrong one, change.
     None: many rows are between their bounds, or too many change sides.
@@ -517,13 +519,14 @@ def met(qp: QuadraticProgram, alpha: Array, full: Array) -> tuple[Array, Array] 
             alpha = np.clip(alpha, 0.0, caps)
             free &= ~beyond
             continue
+        w = qp.rmatvec(alpha)
         if not several:
-            over = (qp.matvec(qp.rmatvec(alpha), f) - qp.target) / size
+            over = (qp.matvec(w, f) - qp.target) / size
             wrong = ~free & np.where(alpha > 0.0, over > WRONG, over < -WRONG)
             if wrong.any():
                 free |= wrong
                 continue
-        return (alpha, f) if _is_feasible(qp, alpha) else None
+        return (w, f, alpha) if _is_feasible(qp, alpha) else None
     return None
 
 
@@ -567,8 +570,8 @@ def candidates(
     rounded = at_bounds(qp, alpha, values)
     found = met(qp, *rounded)
     if found is not None:
-        other = qp.project(qp.rmatvec(found[0]))
-        yield other, found[1], found[0], examples.bounded_scores(other)
+        other = qp.project(found[0])
+        yield other, *found[1:], examples.bounded_scores(other)
     near = balanced(qp, *rounded)
     if near is not None:
         if examples.is_kernel:

@@ -55,8 +55,8 @@ class RowBounds(NamedTuple):
     ----------
     target, ridge : ndarray of shape (..., n)
     upper : ndarray of shape (..., n_upper)
-        Upper bounds on the sums of ``each`` consecutive rows, from the first row on; n_upper may
-        be 0.
+        Upper bounds on the sums of ``each`` rows, ``n_upper`` apart, from each of the first
+        n_upper on, which may be 0.
     each : int
     game : bool
         Whether the objective is ``|w|^2 / 2 - rho``, with targets 0.
@@ -101,14 +101,14 @@ class RowBounds(NamedTuple):
         """The sum of alpha under each upper bound."""
         if self.each == 1:
             return alpha[..., : self.upper.shape[-1]]
-        return np.asarray(alpha.reshape(-1, self.each).sum(axis=1))
+        return np.asarray(alpha.reshape(self.each, -1).sum(axis=0))
 
     def spread(self, xi: Array) -> Values:
         """The adjoint of ``sums``: to each row, the entry of its upper bound."""
         if not self.upper.size:
             return 0.0
         if self.each > 1:
-            return np.repeat(xi, self.each)
+            return np.concatenate([xi] * self.each)
         without = self.target.shape[-1] - xi.shape[-1]
         return joined(xi, np.zeros((*xi.shape[:-1], without))) if without else xi
 
@@ -262,7 +262,7 @@ def first(
     slack = np.maximum(missing, 0.0) + np.maximum(size, 1.0)
     xi = slack[..., : upper.shape[-1]]
     if bounds.each > 1:
-        xi = slack.reshape(-1, bounds.each).max(axis=1)
+        xi = slack.reshape(bounds.each, -1).max(axis=0)
     above = bounds.spread(xi)
     z = np.where(above > 0.0, above, slack) - missing
     return Iterate(x, joined(alpha, upper - bounds.sums(alpha)), joined(z, xi))

@@ -82,8 +82,8 @@ class Factor:
 class RowWeights:
     """``W = (diag(h) + S'diag(pull)S)^-1`` by the Sherman-Morrison formula.
 
-    S sums over the rows of an example, which share a cap and are consecutive. Without pull, W is
-    diagonal; then h may be a stack.
+    S sums over the rows of an example, which share a cap; the first rows of all examples come
+    first. Without pull, W is diagonal; then h may be a stack.
 
     Attributes
     ----------
@@ -97,22 +97,22 @@ class RowWeights:
         self.pull = pull
         self.own = 1.0 / h
         if pull is not None:
-            self.free = self.own.reshape(len(pull), -1)
-            self.sums = self.free.sum(axis=1)
+            n = len(pull)
+            self.free = self.own.reshape(-1, n)
+            self.sums = self.free.sum(axis=0)
             left = 1.0 / (1.0 + pull * self.sums)
-            self.own = (self.free * left[:, None]).ravel()
-            self.linked = (self.free * np.sqrt(pull * left)[:, None]).ravel()
-            first = np.arange(0, self.own.size, self.free.shape[1])
-            self.largest = first + self.free.argmax(axis=1)
+            self.own = (self.free * left).ravel()
+            self.linked = (self.free * np.sqrt(pull * left)).ravel()
+            self.largest = n * self.free.argmax(axis=0) + np.arange(n)
 
     def times(self, v: Array) -> Array:
         """``W v``."""
         if self.pull is None:
             return self.own * v
         # relative to the row with the largest weight: a constant on an example nearly cancels
-        more = v.reshape(self.free.shape) - v[self.largest, None]
-        each = more * self.sums[:, None] - np.vecdot(self.free, more)[:, None]
-        return self.own * (v + (self.pull[:, None] * each).ravel())
+        more = v.reshape(self.free.shape) - v[self.largest]
+        each = more * self.sums - (self.free * more).sum(axis=0)
+        return self.own * (v + (self.pull * each).ravel())
 
     def added_to(self, K: Array) -> Array:
         """``K + W^-1``."""
@@ -120,7 +120,7 @@ class RowWeights:
         np.einsum("...ii->...i", M)[...] += self.h
         if self.pull is not None:
             at = np.arange(len(K)).reshape(self.free.shape)
-            M[at[:, :, None], at[:, None]] += self.pull[:, None, None]
+            M[at[:, None], at] += self.pull
         return M
 
 
@@ -189,8 +189,8 @@ class WrittenOut(System):
         self.wide = self.transposed
         self.pairs = a, b = np.triu_indices(each, 1)
         if each > 1:
-            of = E.reshape(-1, each, E.shape[1])
-            apart = (of[:, a] - of[:, b]).reshape(-1, E.shape[1])
+            of = E.reshape(each, -1, E.shape[1])
+            apart = (of[a] - of[b]).reshape(-1, E.shape[1])
             self.wide = np.hstack([self.transposed, apart.T])
 
     @classmethod
@@ -250,7 +250,7 @@ class WrittenOut(System):
             of = weights.linked.reshape(weights.free.shape)
             a, b = self.pairs
             wide = self.wide
-            v = np.append(v, of[:, a] * of[:, b])
+            v = np.append(v, of[a] * of[b])
         root = wide * np.sqrt(v)[..., None, :]
         return root @ root.swapaxes(-1, -2)
 
