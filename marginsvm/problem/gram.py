@@ -217,7 +217,8 @@ class Gram(FloatExamples):
         if kernel is None:
             K = self._matrix[i] if j is None else self._matrix[i[:, None], j]
         elif self.products is not None:
-            K = self._by_products(self.products.examples, i, j)
+            Z = self.products.examples
+            K = self.products.values(Z[i], Z if j is None else Z[j])
         elif j is not None:
             K = kernel(plain(self.X[i]), plain(self.X[j]))
         else:
@@ -243,18 +244,13 @@ class Gram(FloatExamples):
         if self.K is not None or self.products is None or self.products.by_differences:
             return self.values(i, j).astype(FLOAT32)
         self._count(len(i) * (self.n if j is None else len(j)))
-        K = self._by_products(self._single, i, j)
+        Z = self._single
+        K = self.products.values(Z[i], Z if j is None else Z[j])
         return (
             K
             if self._scale is None
             else self._as_kept(K, i, j).astype(FLOAT32, copy=False)
         )
-
-    def _by_products(self, Z: Matrix, i: Array, j: Array | None) -> Array:
-        """Values of the kernel of some examples, whose vectors of ``products`` are in Z."""
-        assert self.products is not None
-        K = self.products.arguments(Z[i], Z if j is None else Z[j])
-        return self.products.kernel.of(K)
 
     @cached_property
     def _single(self) -> Matrix:

@@ -27,7 +27,7 @@ from math import log
 from typing import TypeVar
 
 import numpy as np
-from scipy.linalg.lapack import dgelsy, dposv
+from scipy.linalg.lapack import dposv
 
 from marginsvm._typing import Array
 
@@ -35,7 +35,6 @@ T = TypeVar("T")
 
 CYCLE_ROUNDING = 2.0**-49  # of a cycle's mean, relative to the largest cost
 EPS = 2.0**-52
-BLOCK = 70  # columns that LAPACK works on together, and a few
 # Classes for which Karp's algorithm, in time k^3 but with few calls, is quicker than Howard's.
 FEW_CLASSES = 16
 # Iterations of Howard's algorithm, besides one for each class; 700 classes take ten.
@@ -249,17 +248,6 @@ def balance(table: Array, start: Array | None = None) -> tuple[Array, float]:
 def laplacian(table: Array) -> Array:
     """``sum of table_ij (e_i - e_j)(e_i - e_j)'``: how sums of groups change with offsets."""
     return np.diag(table.sum(axis=0) + table.sum(axis=1)) - table - table.T
-
-
-def least_squares(A: Array, b: Array) -> Array:
-    """The shortest x with the least ``|A x - b|``; by LAPACK, as these systems are small."""
-    m, n = A.shape
-    if n == 0:
-        return np.zeros(0)
-    x = np.zeros((max(m, n), 1))
-    x[:m, 0] = b
-    order = np.zeros((n, 1), np.int32)
-    return dgelsy(A, x, order, EPS * len(x), BLOCK * (n + 2))[1][:n, 0]
 
 
 def balancing_factors(table: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from operator import methodcaller
 from typing import TypeVar
 
 import numpy as np
@@ -106,8 +107,8 @@ class Kernel:
                     Y = sp.csr_array(Y)
                 X, Y = (as_matrix(in_floats(Z)) for Z in (X, Y))
                 products = Products(self, Y, X)
-                K = products.arguments(products.embedded(X), products.examples)
-                return self.checked(self.of(K))
+                K = products.values(products.embedded(X), products.examples)
+                return self.checked(K)
             if callable(self.metric):
                 K = dense(self.metric(X, Y, **self.params))
                 if K.shape != (X.shape[0], Y.shape[0]):
@@ -257,18 +258,17 @@ class Products:
         squared = Z.squared_norms(LpNorm(), None)
         return Z.extended(np.column_stack([np.ones(len(squared)), -0.5 * squared]))
 
-    def arguments(self, some: Matrix, others: Matrix) -> Array:
-        """Arguments of the kernel for all pairs, in the precision of the others."""
+    def values(self, some: Matrix, others: Matrix) -> Array:
+        """Values of the kernel for all pairs, in the precision of the others."""
         W = some.written_out()
         gamma = self.kernel.gamma
         if self.by_differences:
-            return np.concatenate(
-                others.each(
-                    lambda X: cdist(W, X.written_out(), "sqeuclidean") * -gamma
-                ),
-                axis=1,
+            found = others.each(
+                lambda X: cdist(W, X.written_out(), "sqeuclidean") * -gamma
             )
-        if self.gaussian:
-            W[:, -2:] = W[:, :-3:-1].copy()
-        W = W.astype(others.dtype, copy=False)
-        return np.concatenate(others.each(lambda X: X.products(W)), axis=1)
+        else:
+            if self.gaussian:
+                W[:, -2:] = W[:, :-3:-1].copy()
+            W = W.astype(others.dtype, copy=False)
+            found = others.each(methodcaller("products", W))
+        return self.kernel.of(np.concatenate(found, axis=1))

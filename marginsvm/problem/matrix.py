@@ -116,6 +116,10 @@ class Matrix(ABC):
         self.array = array
         self.shape = array.shape
         self.dtype = array.dtype
+        if type(array) is not np.ndarray and is_foreign(array):
+            self.foreign = True
+            self.xp = array_api_compat.array_namespace(array)
+            self.dtype = FLOAT64 if array.dtype == self.xp.float64 else FLOAT32
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -261,13 +265,6 @@ class Dense(Matrix):
 
     array: Array
     block_rows = 0  # of ``each``; 0: as many as stay in cache
-
-    def __init__(self, array: Array) -> None:
-        super().__init__(array)
-        if is_foreign(array):
-            self.foreign = True
-            self.xp = array_api_compat.array_namespace(array)
-            self.dtype = FLOAT64 if array.dtype == self.xp.float64 else FLOAT32
 
     def __getitem__(self, index: Index) -> Dense:
         if isinstance(index, slice):

@@ -1,4 +1,4 @@
-"""Norms of predictors, and the dual norms of examples."""
+"""Norms of predictors, the dual norms of examples, and least squares."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg.lapack import dgelsy
 
 from marginsvm._rounding import chained
 from marginsvm._typing import Array, Stored
@@ -13,6 +14,8 @@ from marginsvm._typing import Array, Stored
 # Below this, or above its inverse, squares in a sum of squares may have under- or overflowed.
 _SQUARES_LOST = 1e-200
 SHORT = 120  # numbers whose sum, in any order, is as accurate as a pairwise one of more
+_EPS = 2.0**-52
+BLOCK = 70  # columns that LAPACK works on together, and a few
 _LEAST_DIVISOR = 1e-300  # least length (any unit) used as a divisor
 
 
@@ -174,3 +177,14 @@ def _gradient(u: Array, r: float) -> Array:
     x = np.abs(u) / top
     phi = x ** (r - 1.0)
     return np.copysign(phi, u) * (top * float(np.sum(x * phi)) ** ((2.0 - r) / r))
+
+
+def least_squares(A: Array, b: Array) -> Array:
+    """The shortest x with the least ``|A x - b|``; by LAPACK, as these systems are small."""
+    m, n = A.shape
+    if n == 0:
+        return np.zeros(0)
+    x = np.zeros((max(m, n), 1))
+    x[:m, 0] = b
+    order = np.zeros((n, 1), np.int32)
+    return dgelsy(A, x, order, _EPS * len(x), BLOCK * (n + 2))[1][:n, 0]

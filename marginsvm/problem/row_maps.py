@@ -27,7 +27,8 @@ from marginsvm._threads import cached_property
 from marginsvm._typing import Array, Index, Values
 from marginsvm.problem.design import Design
 from marginsvm.problem.examples import FloatExamples
-from marginsvm.problem.intercepts import laplacian, least_squares
+from marginsvm.problem.intercepts import laplacian
+from marginsvm.problem.norms import least_squares
 
 # Balancing of several classes: the part of a cap that counts as rounding; the least factor of an
 # alpha in a step; rounding of F'alpha for each class, and of the sum, relative to the sum; and the

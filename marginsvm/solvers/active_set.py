@@ -31,7 +31,7 @@ from scipy.linalg.lapack import dgeqrf, dormqr, dpstrf
 from scipy.optimize import nnls
 
 from marginsvm._typing import Array, Values
-from marginsvm.problem.intercepts import BLOCK, least_squares
+from marginsvm.problem.norms import BLOCK, least_squares
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.row_maps import ClassPairs
 from marginsvm.solvers.solution import NOTHING, Solution

@@ -25,8 +25,8 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from marginsvm._typing import Array, Stored
-from marginsvm.problem.intercepts import least_squares
 from marginsvm.problem.matrix import dense
+from marginsvm.problem.norms import least_squares
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.row_maps import IntervalEnds
 
