@@ -200,7 +200,7 @@ class Progress(NamedTuple):
     begun: Progress | None = None
     settled: bool = False
 
-    def __setstate__(self, state: Any) -> None:
+    def __setstate__(self, state: object) -> None:
         """Read nothing: only 1.0.0rc1 wrote a state; its fits are begun anew."""
 
     @property

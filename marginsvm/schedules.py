@@ -113,19 +113,18 @@ class GrowthSchedule(BaseEstimator):
         return self.scale * exp(min(log(self.growth) * (t // self.period), _LONGEST))
 
 
-Schedule = str | float | Callable[[int], float]
+OfIteration = Callable[[int], float]
+Schedule = str | float | OfIteration
 
-STEPS: dict[str, Callable[[int], float]] = {
+STEPS: dict[str, OfIteration] = {
     "constant": PowerSchedule(),
     "inv_sqrt": PowerSchedule(0.5),
 }
-MOMENTA: dict[str, Callable[[int], float]] = {"nesterov": NesterovSchedule()}
-NORMS: dict[str, Callable[[int], float]] = {"progressive": GrowthSchedule()}
+MOMENTA: dict[str, OfIteration] = {"nesterov": NesterovSchedule()}
+NORMS: dict[str, OfIteration] = {"progressive": GrowthSchedule()}
 
 
-def resolve(
-    schedule: Schedule | None, names: dict[str, Callable[[int], float]]
-) -> Callable[[int], float]:
+def resolve(schedule: Schedule | None, names: dict[str, OfIteration]) -> OfIteration:
     """Make a function of the iteration of a name, a number, a callable, or of None: no momentum."""
     if isinstance(schedule, type):
         name = schedule.__name__
@@ -147,7 +146,7 @@ def resolve(
     )
 
 
-def step_at(schedule: Callable[[int], float], t: int, name: str = "step") -> float:
+def step_at(schedule: OfIteration, t: int, name: str = "step") -> float:
     """Evaluate a schedule of steps or norms, which must be positive and finite."""
     value = float(schedule(t))
     if not 0.0 < value < float("inf"):
@@ -157,7 +156,7 @@ def step_at(schedule: Callable[[int], float], t: int, name: str = "step") -> flo
     return value
 
 
-def momentum_at(schedule: Callable[[int], float], t: int) -> float:
+def momentum_at(schedule: OfIteration, t: int) -> float:
     """Evaluate a momentum schedule, which must lie in [0, 1]."""
     value = float(schedule(t))
     if not 0.0 <= value <= 1.0:
@@ -168,7 +167,7 @@ def momentum_at(schedule: Callable[[int], float], t: int) -> float:
 
 
 def each_of(
-    at: Callable[[Callable[[int], float], int], float], schedule: Any, rounds: range
+    at: Callable[[OfIteration, int], float], schedule: Any, rounds: range
 ) -> Array:
     """``at(schedule, t)`` of each iteration, where ``at`` is ``step_at`` or ``momentum_at``.
 
@@ -191,14 +190,18 @@ def theory_step(n_rows: int, max_iter: int) -> float:
     return sqrt(log(max(n_rows, 2)) / max_iter)
 
 
+_POSITIVE = Interval(Real, 0.0, None, closed="neither")
+_SEVERAL = Interval(Integral, 2, None, closed="left")
+
+
 @validate_params(
     {
-        "epsilon": [Interval(Real, 0.0, None, closed="neither")],
+        "epsilon": [_POSITIVE],
         "delta": [Interval(Real, 0.0, 1.0, closed="neither")],
-        "margin": [Interval(Real, 0.0, None, closed="neither")],
-        "n_samples": [Interval(Integral, 2, None, closed="left")],
-        "n_classes": [Interval(Integral, 2, None, closed="left")],
-        "radius": [Interval(Real, 0.0, None, closed="neither")],
+        "margin": [_POSITIVE],
+        "n_samples": [_SEVERAL],
+        "n_classes": [_SEVERAL],
+        "radius": [_POSITIVE],
     },
     prefer_skip_nested_validation=True,
 )

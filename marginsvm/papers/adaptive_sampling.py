@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
@@ -34,6 +34,7 @@ from marginsvm.problem.vectors import Vector
 from marginsvm.schedules import (
     MOMENTA,
     STEPS,
+    OfIteration,
     Schedule,
     each_of,
     momentum_at,
@@ -104,9 +105,7 @@ class AdaptiveSampling(Algorithm):
     cache_size: float = CACHE_SIZE
     random_state: int | np.random.RandomState | None = None
 
-    def schedules(
-        self, n_rows: int
-    ) -> tuple[Callable[[int], float], Callable[[int], float]]:
+    def schedules(self, n_rows: int) -> tuple[OfIteration, OfIteration]:
         """Theta and beta as functions of t."""
         theta = self.theta
         beta = self.beta

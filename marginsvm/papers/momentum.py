@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sklearn.base import BaseEstimator
@@ -27,6 +27,7 @@ from marginsvm.schedules import (
     MOMENTA,
     NORMS,
     STEPS,
+    OfIteration,
     Schedule,
     momentum_at,
     resolve,
@@ -75,10 +76,10 @@ class Momentum(Algorithm):
     """
 
     loss: Response = softmax
-    theta: Callable[[int], float] = STEPS["constant"]
-    beta: Callable[[int], float] = MOMENTA["nesterov"]
+    theta: OfIteration = STEPS["constant"]
+    beta: OfIteration = MOMENTA["nesterov"]
     gradient: str = "normalized"
-    norm: Callable[[int], float] | None = None
+    norm: OfIteration | None = None
 
     @property
     def requires(self) -> Requirements:
