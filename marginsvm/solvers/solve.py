@@ -34,9 +34,9 @@ FEW = 500
 SMALL = 2**16
 FEWEST = 200
 ROUNDING = 1e-14  # of a gap
-# For the squared hinge loss: dense features from which on an epoch takes a small part of a step of
-# Newton's method, and entries of a copy of them (128 MB); and, in times of the features, the rows
-# with alpha > 0, or all rows, from which on Newton's method takes few steps.
+# Dense features from which on an epoch takes a small part of a step of Newton's method, and entries
+# of a copy of them (128 MB). For the squared hinge loss, in times of the features: rows with
+# alpha > 0, or all rows, from which on Newton's method takes few steps.
 WIDE = 100
 COPIED = 2**24
 MANY = 6
@@ -169,8 +169,12 @@ def methods(qp: QuadraticProgram) -> list[Method]:
     # Ten epochs tell the active set where to begin.
     if examples.sparse and not tube and hard:
         return [ten_epochs, active_set, *first]
-    # An epoch of coordinate descent takes as long as the nonzeros of X, or few variables are free.
-    if hinge and not several and not tube and (examples.sparse or _is_short(qp)):
+    # An epoch of coordinate descent takes as long as the nonzeros of X, or a small part of an
+    # iteration of other methods; or few variables are free.
+    foreign = getattr(examples.X, "foreign", False)
+    wide = d > WIDE and n * d <= COPIED and not foreign
+    quick = examples.sparse or (wide and not small)
+    if hinge and not several and not tube and (quick or _is_short(qp)):
         return [dual_cd, *first]
     # A hard margin has few support vectors.
     if hard and not tube:
@@ -182,9 +186,7 @@ def methods(qp: QuadraticProgram) -> list[Method]:
     if d > n and rows <= ROWS_OF_PIVOTING and not examples.sparse:
         return [active_set, *first]
     # The squared hinge loss is smooth.
-    foreign = getattr(examples.X, "foreign", False)
-    short_epochs = examples.sparse or (d > WIDE and n * d <= COPIED and not foreign)
-    if several or n > LONG * d or not short_epochs:
+    if several or n > LONG * d or not (examples.sparse or wide):
         return last
     return [while_few_rows_count, on_few_rows, *last]
 
