@@ -205,7 +205,10 @@ def error_of_square(examples: Examples, w: Array, numbers: Numbers) -> Values:
 def error_of_combined(
     examples: Examples, V: Array, magnitudes: Array, numbers: Numbers
 ) -> Values:
-    """Error of each entry of ``V'X``, given sums of absolute values. Adding 0 does not round."""
+    """Error of each entry of ``V'X``, given sums of absolute values; or norms of their rows.
+
+    Adding 0 does not round.
+    """
     terms = min(examples.additions[1], np.count_nonzero(V.any(axis=1)) + 4)
     error = numbers.gamma(terms + V.shape[1]) + examples.rounding
     return error * magnitudes

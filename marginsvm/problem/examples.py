@@ -87,7 +87,10 @@ class Examples(ABC):
         return 0.0
 
     def bounded_combine(self, V: Array) -> tuple[Array, Array]:
-        """``combine``, and upper bounds on the sums of absolute values of its terms."""
+        """``combine``, and upper bounds on the sums of absolute values of its terms.
+
+        Or on the norms of the rows of these sums, in the norm of images for any p.
+        """
         w = self.combine(V)
         return w, 0 * w
 
