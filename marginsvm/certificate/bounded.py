@@ -582,6 +582,7 @@ def _even_classes(alpha: Array, rows: ClassPairs) -> Array:
     codes = rows.codes
     before = -1  # the class with the largest excess in the last step
     excess = np.array(rows.sums(alpha, total))
+    moved = False  # since these sums were computed
     for _ in range(CLASS_STEPS * rows.k):
         c = int(excess.argmax())
         # From class c to the class h with the smallest excess that has a row of either class
@@ -594,15 +595,24 @@ def _even_classes(alpha: Array, rows: ClassPairs) -> Array:
             if h not in (c, before) and (len(own) or len(other)):
                 break
         else:
-            break
-        if not move > 0.0:
-            break
-        if alpha[own, h].min(initial=inf) < alpha[other, c].min(initial=inf):
-            alpha[own[alpha[own, h].argmin()], h] -= move
+            move = 0.0
+        if move > 0.0:
+            if alpha[own, h].min(initial=inf) < alpha[other, c].min(initial=inf):
+                at = own[alpha[own, h].argmin()], h
+                found = alpha[at] - move
+            else:
+                at = other[alpha[other, c].argmin()], c
+                found = alpha[at] + move
+            change = abs(found - alpha[at])
+            alpha[at] = found
+            excess[c] -= change
+            excess[h] += change
+            before = c
+        elif moved:
+            excess = np.array(rows.sums(alpha, total))
         else:
-            alpha[other[alpha[other, c].argmin()], c] += move
-        excess[[c, h]] = [rows.excess(alpha, x, total) for x in (c, h)]
-        before = c
+            break
+        moved = move > 0.0
     return alpha
 
 
