@@ -7,6 +7,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 FIGURES = Path(__file__).resolve().parents[1] / "examples" / "figures"
 SCRIPTS = sorted(path.stem for path in FIGURES.glob("[!_]*.py"))
@@ -23,7 +24,8 @@ def drawn(monkeypatch, tmp_path):
 
     def play(name):
         monkeypatch.setattr(sys, "argv", [f"{name}.py"])
-        found = runpy.run_path(FIGURES / f"{name}.py", run_name="__main__")
+        with threadpool_limits(1):  # products are small, and tests share the cores
+            found = runpy.run_path(FIGURES / f"{name}.py", run_name="__main__")
         plt.close("all")
         assert [path.name for path in tmp_path.iterdir()] == [f"{name}.png"]
         return found
