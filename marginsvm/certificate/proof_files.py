@@ -7,6 +7,7 @@ without rounding. To that end the last digits of the published alpha are changed
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator
 from fractions import Fraction
 from math import inf
@@ -314,19 +315,15 @@ def _weights(found: FittedPrograms) -> Weights:
     q = {(i, j): Fraction(float(table[i, j])) for i, j in places}
     if found.regression:
         return _balanced_targets(q) if found.free else q
-    k = 0
-    codes = [0] * len(table)
+    alpha = _Alpha(q, [0] * len(table), 0)
     if found.codes is not None:
-        k = len(found.estimator.classes_)
-        codes = found.codes.tolist()
+        alpha = _Alpha(q, found.codes.tolist(), len(found.estimator.classes_))
     if found.spec.nu is not None:
         caps = [Fraction(m) for m in found.data.weight.tolist()]
-        return _of_share(
-            q, codes, k, caps, Fraction(found.spec.nu), balanced=found.free
-        )
-    if found.free:
-        _balance(q, codes, k, [inf] * len(codes))
-    return q
+        alpha.share_out(caps, Fraction(found.spec.nu), balanced=found.free)
+    elif found.free:
+        alpha.balance()
+    return alpha.q
 
 
 def _balanced_targets(q: Weights) -> Weights:
@@ -338,124 +335,116 @@ def _balanced_targets(q: Weights) -> Weights:
     return found
 
 
-def _excess(q: Weights, codes: list[int], k: int) -> list[Fraction]:
-    """Per class: the sum of alpha over its own examples, minus that over rows against it."""
-    excess = [Fraction(0)] * k
-    for (i, j), x in q.items():
-        excess[codes[i]] += x
-        excess[1 - codes[i] if k == 2 else j] -= x
-    return excess
+class _Alpha:
+    """Alpha of examples with classes, or with none, while it is made feasible.
 
-
-def _balance(q: Weights, codes: list[int], k: int, room: list[Values]) -> None:
-    """Restore ``F'alpha = 0`` at the largest alpha; ``room`` is the slack of the upper bounds."""
-    for _ in range(k * k):
-        excess = _excess(q, codes, k)
-        light, heavy = (excess.index(find(excess)) for find in (min, max))
-        move = min(-excess[light], excess[heavy])
-        if move <= 0:
-            return
-        if k > 2 and room[0] < inf:  # upper bounds may be reached
-            move -= _turn(q, codes, light, heavy, move)
-            for c in {*range(k)} - {light, heavy}:
-                move -= _turn(q, codes, c, heavy, _turn(q, codes, light, c, move))
-        _add(q, codes, light, 0 if k == 2 else heavy, move, room)
-
-
-def _turn(
-    q: Weights, codes: list[int], light: int, heavy: int, weight: Fraction
-) -> Fraction:
-    """Move alpha of third classes' examples to rows against ``heavy``; returns the sum moved."""
-    left = weight
-    for (i, j), x in sorted(q.items(), key=lambda item: -item[1]):
-        if j == light and codes[i] != heavy:
-            step = min(left, x)
-            q[i, light] -= step
-            q[i, heavy] = q.get((i, heavy), Fraction(0)) + step
-            left -= step
-    return weight - left
-
-
-def _add(
-    q: Weights,
-    codes: list[int],
-    c: int,
-    column: int,
-    weight: Fraction,
-    room: list[Values],
-) -> None:
-    """Add to examples of a class, at their largest weights in a column."""
-    members = [i for i, code in enumerate(codes) if code == c]
-    for i in sorted(members, key=lambda i: -q.get((i, column), Fraction(0))):
-        step = min(weight, room[i])
-        if step > 0:
-            q[i, column] = q.get((i, column), Fraction(0)) + step
-            room[i] -= step
-            weight -= step
-    if weight > 0:
-        raise ValueError(
-            "the weights of the certificate cannot satisfy F'alpha = 0 within their upper bounds: "
-            "fit with another nu"
-        )
-
-
-def _of_share(
-    q: Weights,
-    codes: list[int],
-    k: int,
-    caps: list[Fraction],
-    nu: Fraction,
-    *,
-    balanced: bool,
-) -> Weights:
-    """Alpha with the sum of nu-SVM, each example within its upper bound.
-
-    With an intercept each class has at most half of the sum.
+    Attributes
+    ----------
+    q : dict
+        Alpha by example and column; entries that are not there are 0.
+    codes : list of int
+        Class of each example.
+    k : int
+        Number of classes; 0: none.
+    room : list of number
+        What may be added to the alpha of each example; infinite without upper bounds.
     """
-    size: Fraction = nu * sum(caps, Fraction(0))
-    several = balanced and k > 2
-    if balanced:
-        of_class = [
-            sum(m for m, c in zip(caps, codes, strict=True) if c == d) for d in range(k)
-        ]
-        size = min(
-            [size, *(2 * (sum(caps, Fraction(0)) - total) for total in of_class)]
-        )
-    scale = size / sum(q.values())
-    room = list(caps)
-    found: Weights = {}
-    for (i, j), x in sorted(q.items(), key=lambda item: item[1]):
-        found[i, j] = min(scale * x, room[i])
-        room[i] -= found[i, j]
-    if several:
-        _balance(found, codes, k, room)
-    for c in range(max(k, 1)):
-        column = (c + 1) % k if k > 2 else 0
-        if balanced and k == 2:
-            own = sum(x for (i, _), x in found.items() if codes[i] == c)
-            _fit(found, codes, c, column, size / 2 - own, room)
-        else:
-            free = sum(
-                (r for r, d in zip(room, codes, strict=True) if d == c), Fraction(0)
+
+    def __init__(self, q: Weights, codes: list[int], k: int) -> None:
+        self.q = defaultdict(Fraction, q)
+        self.codes = codes
+        self.k = k
+        self.room: list[Values] = [inf] * len(codes)
+
+    def add(self, i: int, column: int, step: Fraction) -> None:
+        """Add to one entry."""
+        self.q[i, column] += step
+        self.room[i] -= step
+
+    def excess(self) -> list[Fraction]:
+        """Per class: the sum of alpha over its own examples, minus that over rows against it."""
+        excess = [Fraction(0)] * self.k
+        for (i, j), x in self.q.items():
+            excess[self.codes[i]] += x
+            excess[1 - self.codes[i] if self.k == 2 else j] -= x
+        return excess
+
+    def balance(self) -> None:
+        """Restore ``F'alpha = 0`` at the largest alpha."""
+        for _ in range(self.k * self.k):
+            excess = self.excess()
+            light, heavy = (excess.index(find(excess)) for find in (min, max))
+            move = min(-excess[light], excess[heavy])
+            if move <= 0:
+                return
+            if self.k > 2 and self.room[0] < inf:  # upper bounds may be reached
+                move -= self.turn(light, heavy, move)
+                for c in {*range(self.k)} - {light, heavy}:
+                    move -= self.turn(c, heavy, self.turn(light, c, move))
+            self.grow(light, 0 if self.k == 2 else heavy, move)
+
+    def turn(self, light: int, heavy: int, weight: Fraction) -> Fraction:
+        """Move alpha of third classes' examples to rows against ``heavy``; gives the sum moved."""
+        left = weight
+        for (i, j), x in sorted(self.q.items(), key=lambda item: -item[1]):
+            if j == light and self.codes[i] != heavy:
+                step = min(left, x)
+                self.add(i, light, -step)
+                self.add(i, heavy, step)
+                left -= step
+        return weight - left
+
+    def grow(self, c: int, column: int, weight: Fraction) -> None:
+        """Add to examples of a class, at their largest entries in a column."""
+        members = [i for i, code in enumerate(self.codes) if code == c]
+        for i in sorted(members, key=lambda i: -self.q.get((i, column), Fraction(0))):
+            step = min(weight, self.room[i])
+            if step > 0:
+                self.add(i, column, step)
+                weight -= step
+        if weight > 0:
+            raise ValueError(
+                "the weights of the certificate cannot satisfy F'alpha = 0 within their upper "
+                "bounds: fit with another nu"
             )
-            _fit(found, codes, c, column, min(size - sum(found.values()), free), room)
-    if several:
-        _balance(found, codes, k, room)
-    return found
 
+    def fill(self, c: int, column: int, missing: Fraction) -> None:
+        """Increase alpha of a class within its bounds, or decrease its largest entry."""
+        if missing >= 0:
+            return self.grow(c, column, missing)
+        own = [place for place in self.q if self.codes[place[0]] == c]
+        return self.add(*max(own, key=self.q.__getitem__), missing)
 
-def _fit(
-    q: Weights,
-    codes: list[int],
-    c: int,
-    column: int,
-    missing: Fraction,
-    room: list[Values],
-) -> None:
-    """Increase alpha of a class within its bounds, or decrease the largest entries."""
-    if missing >= 0:
-        return _add(q, codes, c, column, missing, room)
-    place = max((place for place in q if codes[place[0]] == c), key=q.__getitem__)
-    q[place] += missing
-    room[place[0]] -= missing
-    return None
+    def share_out(self, caps: list[Fraction], nu: Fraction, *, balanced: bool) -> None:
+        """Give alpha the sum of nu-SVM, each example within its upper bound.
+
+        With an intercept each class has at most half of the sum.
+        """
+        k = self.k
+        total = sum(caps, Fraction(0))
+        size = nu * total
+        several = balanced and k > 2
+        if balanced:
+            of_class = [Fraction(0)] * k
+            for m, c in zip(caps, self.codes, strict=True):
+                of_class[c] += m
+            size = min([size, *(2 * (total - of_one) for of_one in of_class)])
+        scale = size / sum(self.q.values())
+        before = sorted(self.q.items(), key=lambda item: item[1])
+        self.q.clear()
+        self.room = list(caps)
+        for (i, j), x in before:
+            self.add(i, j, min(scale * x, self.room[i]))
+        if several:
+            self.balance()
+        for c in range(max(k, 1)):
+            column = (c + 1) % k if k > 2 else 0
+            if balanced and k == 2:
+                own = sum(x for (i, _), x in self.q.items() if self.codes[i] == c)
+                self.fill(c, column, size / 2 - own)
+            else:
+                of = zip(self.room, self.codes, strict=True)
+                free = sum((r for r, d in of if d == c), Fraction(0))
+                self.fill(c, column, min(size - sum(self.q.values()), free))
+        if several:
+            self.balance()
