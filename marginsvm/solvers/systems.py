@@ -187,8 +187,8 @@ class WrittenOut(System):
         self.R = R
         self.g = g
         self.wide = self.transposed
-        self.pairs = a, b = np.triu_indices(each, 1)
         if each > 1:
+            self.pairs = a, b = np.triu_indices(each, 1)
             of = E.reshape(each, -1, E.shape[1])
             apart = (of[a] - of[b]).reshape(-1, E.shape[1])
             self.wide = np.hstack([self.transposed, apart.T])
