@@ -47,6 +47,7 @@ from marginsvm.certificate.exact_examples import ExactFeatures, KernelMatrix
 from marginsvm.certificate.overlap import of_few_columns, refuted
 from marginsvm.certificate.publication import prove, published, published_weights
 from marginsvm.problem.design import Design
+from marginsvm.problem.gram import Gram
 from marginsvm.problem.programs import classification, regression
 from marginsvm.solvers.interior_point import interior_point
 from marginsvm.solvers.solution import Solution
@@ -195,6 +196,31 @@ def test_no_error_term_can_be_left_out(name, monkeypatch):
     holder = Floats if name == "error_of_length" else bounded
     monkeypatch.setattr(holder, name, lambda *given: none)
     assert not holds_for_all(case)
+
+
+def test_the_norm_of_weights_near_a_known_predictor_is_bounded_by_its_norm(rng):
+    """Their difference counts, and its rounding does: a third of weights is rounded."""
+    short = []
+    for _ in range(60):
+        X, codes = rng.integers(-9, 9, (7, 3)), np.arange(7) % 2
+        K = X @ X.T
+        qp = labels(Gram(None, K.astype(float)), codes, C=1.0, intercept=False)
+
+        def square(w, K=K):
+            w = EXACT.array(w)
+            return (w @ K * w).sum()
+
+        alpha = rng.random(7)
+        w = qp.rows.coefficients(alpha / 3.0).T
+        alpha[0] += 1e-12
+        v = qp.rows.coefficients(alpha).T
+        near = w, float(square(w)) ** 0.5 * (1.0 + 1e-15)
+        assert Fraction(dual(qp, alpha, FLOATS, near).length) ** 2 >= square(v)
+        assert bounded.length_by_another(qp, v, near, FLOATS) is not None
+        assert bounded.length_by_another(qp, v + 1e-3, near, FLOATS) is None
+        t = np.abs(v).sum() / np.abs(w).sum()
+        short.append(Fraction(t * near[1]) ** 2 < square(v))
+    assert any(short)
 
 
 def test_intercepts_of_classes_are_linked_by_rows(monkeypatch):

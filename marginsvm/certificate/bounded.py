@@ -454,15 +454,26 @@ class Dual:
         return self.length / self.mass * out if self.mass > 0 else inf
 
 
-def dual(qp: QuadraticProgram, alpha: Array, numbers: Numbers) -> Dual:
-    """Bounds on the values of alpha; entries without a row are 0."""
+# a predictor, and an upper bound on its norm
+Near = tuple[Array, Values] | None
+
+
+def dual(
+    qp: QuadraticProgram, alpha: Array, numbers: Numbers, near: Near = None
+) -> Dual:
+    """Bounds on the values of alpha; entries without a row are 0.
+
+    ``near`` saves a product with the kernel matrix, if it is nearly a multiple of ``A'alpha``.
+    """
     V = qp.rows.coefficients(alpha)
     off = imbalance(qp, alpha, numbers)
     ridge = (qp.ridge * alpha * alpha).sum() * (1 + error_of_cost(numbers))
     if qp.examples.is_kernel:
         w = qp.examples.combine(V)
-        square = qp.examples.inner(w, w) + error_of_square(qp.examples, w, numbers)
-        length: Values = numbers.sqrt(square) * (1 + numbers.error_of_length(V.size))
+        length = None if near is None else length_by_another(qp, w, near, numbers)
+        if length is None:
+            square = qp.examples.inner(w, w) + error_of_square(qp.examples, w, numbers)
+            length = numbers.sqrt(square) * (1 + numbers.error_of_length(V.size))
     else:
         length = length_of_combined(qp, alpha, V, ridge, numbers)
     lost, longer = cost_of_imbalance(qp, off, numbers)
@@ -476,6 +487,23 @@ def dual(qp: QuadraticProgram, alpha: Array, numbers: Numbers) -> Dual:
         gain = (qp.target * alpha).sum() - error_of_gain(qp, alpha, numbers) - lost
         multiple = largest_multiple(qp, alpha) * (1 - numbers.gamma(qp.k + 2 * PAIRS))
     return Dual(gain, length, ridge, mass, multiple, numbers)
+
+
+def length_by_another(
+    qp: QuadraticProgram, w: Array, near: tuple[Array, Values], numbers: Numbers
+) -> Values:
+    """Upper bound on the norm of w in the space of a kernel, ``t |u| + |w - t u|``.
+
+    None: w is not near a multiple of u.
+    """
+    u, length = near
+    size = abs(u).sum()
+    t = abs(w).sum() / size if size > 0 else size
+    far = abs(w - t * u) + 4 * numbers.unit * (abs(w) + abs(t * u))
+    longest = radius_of(qp, numbers)
+    off = far.sum() * longest * (1 + numbers.gamma(2 * PAIRS))
+    near_enough = off <= FEW_DIGITS * t * length < inf
+    return (t * length + off) * (1 + numbers.gamma(4)) if near_enough else None
 
 
 def length_of_combined(

@@ -266,7 +266,8 @@ def with_weights(
 ) -> Proof:
     """Proof of a published predictor and of alpha, scaled to sum to ``total``."""
     alpha = published_weights(qp, alpha, total)
-    return Proof(qp, predictor, alpha, dual(qp, alpha, FLOATS))
+    near = predictor.w, predictor.primal.norm
+    return Proof(qp, predictor, alpha, dual(qp, alpha, FLOATS, near))
 
 
 def published(

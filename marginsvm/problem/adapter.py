@@ -11,7 +11,13 @@ import numpy as np
 from marginsvm._rounding import UNIT, inner
 from marginsvm._threads import cached_property, copied, single_threaded_blas
 from marginsvm._typing import Array, KernelFunction, Stored
-from marginsvm.problem.column_cache import CACHE_SIZE, TAKEN, ColumnCache, ColumnPlan
+from marginsvm.problem.column_cache import (
+    CACHE_SIZE,
+    FOR_COLUMNS,
+    TAKEN,
+    ColumnCache,
+    ColumnPlan,
+)
 from marginsvm.problem.design import (
     Design,
     check_finite,
@@ -53,7 +59,6 @@ CENTRE = 256
 # A squared norm |A'alpha|^2 below minus this, relative to sum(alpha)^2 and the largest kernel
 # value, is not due to rounding, even of float32: the kernel has negative eigenvalues.
 NEGATIVE = 1e-5
-FOR_COLUMNS = 0.25  # of the cache, where the exact solver takes the rest
 # Cost of slack (in radii): squares of sums of such weights still are numbers.
 LARGEST_COST = 1e100
 INDEFINITE = (

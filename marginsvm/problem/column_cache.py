@@ -11,9 +11,7 @@ from marginsvm._typing import Array
 from marginsvm.problem.matrix import FLOAT64
 
 CACHE_SIZE = 2000.0  # MB: columns of 8,700 of 30,000 examples
-# Numbers for which there is memory at the beginning: the allocator has less than 32 MB from the fit
-# before, and fresh memory takes long.
-FIRST_NUMBERS = 7 * 2**19
+FOR_COLUMNS = 0.75  # of the memory, where blocks of a solver take the rest
 TAKEN = 32  # columns that are computed at once where they are not kept
 FIRST_GUESSES = 16  # columns; and two more for each that has been used
 
@@ -47,7 +45,6 @@ class ColumnCache:
     capacity : int
         Columns at most.
     columns : ndarray of shape (capacity, n)
-        With fewer rows until they are needed.
     slot : ndarray of shape (n,)
         Position of each example's column; -1 if not cached.
     used : ndarray of shape (capacity + 1,)
@@ -83,9 +80,9 @@ class ColumnCache:
         if whole is None:
             room = int(size * 2**20 / (n * np.dtype(dtype).itemsize))
             capacity = min(max(room, self.batch + at_least), n)
-            first = max(self.batch + at_least, FIRST_NUMBERS // n)
             self.slot = np.full(n, -1)
-            whole = np.empty((min(capacity, first), n), dtype)
+            # what is not written to takes no memory
+            whole = np.empty((capacity, n), dtype)
         self.columns = whole if whole.flags.c_contiguous else whole.T  # they are equal
         self.capacity = capacity
         self.used = np.zeros(capacity + 1, np.int64)
@@ -149,8 +146,7 @@ class ColumnCache:
                 continue
             here = np.flatnonzero(places >= 0)
             missing = np.flatnonzero(places < 0)
-            for a, place in zip(here, places[here], strict=True):
-                some[a] = self.columns[place]
+            some[here] = self.columns[places[here]]
             for m in range(0, len(missing), self.batch):
                 new = missing[m : m + self.batch]
                 some[new] = self._computed(part[new])
@@ -181,10 +177,6 @@ class ColumnCache:
         oldest = np.flatnonzero(self._owner < 0)[: len(examples)]
         if len(oldest) < len(examples):  # not enough places are free
             oldest = np.argsort(self.used[:-1], kind="stable")[: len(examples)]
-        rows = len(self.columns)
-        if oldest.max() >= rows:  # in place, as loops read this array
-            rows = min(self.capacity, max(oldest.max() + 1, rows + rows // 4))
-            self.columns.resize((rows, self.columns.shape[1]), refcheck=False)
         evicted = self._owner[oldest]
         self.slot[evicted[evicted >= 0]] = -1
         self._owner[oldest] = examples

@@ -27,7 +27,6 @@ from marginsvm.problem.examples import FloatExamples
 from marginsvm.problem.kernel_functions import Kernel, Products, in_floats, unit_of
 from marginsvm.problem.matrix import (
     FEW_TAKEN,
-    FLOAT32,
     FLOAT64,
     Matrix,
     as_matrix,
@@ -45,9 +44,9 @@ COMPUTED_BYTES = 2**24
 STRIP_BYTES = 2**22
 STRIPS = 8
 AT_ONCE = 2**23
-FEW_COPIED = (
-    2  # columns of a matrix in memory are copied if fewer than one in so many counts
-)
+# Columns of a matrix in memory are copied if fewer than one in so many counts.
+FEW_COPIED = 2
+IN_CACHE = 2**20  # bytes of values that are computed at once for a whole matrix
 EXAMPLES_AT_ONCE = 4096  # of a column that a thread computes
 BLOCK = 128  # examples of a block on the diagonal, of which only the diagonal is kept
 EXAMINED = 500  # examples whose matrix is searched for negative eigenvalues: 0.1 s
@@ -164,7 +163,7 @@ class Gram(FloatExamples):
 
     def in_units(self, radius: float) -> Self:
         """The matrix in units of another radius."""
-        other = copied(self, "_single")
+        other = copied(self)
         other.radius = radius
         return other
 
@@ -231,31 +230,13 @@ class Gram(FloatExamples):
             K = np.concatenate(ordered_map(work, parts), axis=1)
         return self._as_kept(K, i, j)
 
-    def _as_kept(self, K: Array, i: Array, j: Array | None) -> Array:
+    def _as_kept(self, K: Array, i: Array | slice, j: Array | slice | None) -> Array:
         """Values of the kernel, scaled and cast to ``dtype``."""
         if self._scale is not None:
             right = self._scale if j is None else self._scale[j]
             left = self._scale[i] if K.ndim == 1 else self._scale[i, None]
             K = (K.astype(FLOAT64, copy=False) + self._shift) * left * right
         return K if self._stored is None else K.astype(self._stored, copy=False)
-
-    def single_values(self, i: Array, j: Array | None = None) -> Array:
-        """``values`` in float32, for solvers (not for bounds)."""
-        if self.K is not None or self.products is None or self.products.by_differences:
-            return self.values(i, j).astype(FLOAT32)
-        self._count(len(i) * (self.n if j is None else len(j)))
-        Z = self._single
-        K = self.products.values(Z[i], Z if j is None else Z[j])
-        return (
-            K
-            if self._scale is None
-            else self._as_kept(K, i, j).astype(FLOAT32, copy=False)
-        )
-
-    @cached_property
-    def _single(self) -> Matrix:
-        assert self.products is not None
-        return as_matrix(self.products.examples.array.astype(FLOAT32))
 
     @property
     def fits(self) -> bool:
@@ -264,6 +245,12 @@ class Gram(FloatExamples):
             self.K is not None
             or self.n**2 * self.dtype.itemsize <= self.cache_size * 2**20
         )
+
+    @property
+    def is_cheap(self) -> bool:
+        """Whether the whole matrix takes milliseconds: products, no more than at once."""
+        small = self.n**2 * self.dtype.itemsize <= COMPUTED_BYTES
+        return small and self.fits and self.products is not None
 
     def whole(self) -> Array:
         """The whole matrix of values, computed once.
@@ -281,10 +268,27 @@ class Gram(FloatExamples):
             )
         if self.K is None:
             K = np.empty((self.n, self.n), self.dtype)
-            for some in self._strips():
-                K[some] = self.values(some)
+            if self.kept is not None and self.kept.columns.shape == K.shape:
+                K = self.kept.columns  # fresh memory takes long
+            if self.products is None:
+                for some in self._strips():
+                    K[some] = self.values(some)
+            else:
+                self._fill(K, self.products)
             self.K = K
+            self.kept = None
         return self.K
+
+    def _fill(self, K: Array, products: Products) -> None:
+        """Write the whole matrix, by the values on one side of the diagonal."""
+        self._count(self.n * (self.n + 1) // 2)
+        Z = products.examples
+        size = max(TAKEN, IN_CACHE // (K.itemsize * self.n))
+        for a in range(0, self.n, size):
+            some, others = slice(a, a + size), slice(a, None)
+            part = self._as_kept(products.values(Z[some], Z[others]), some, others)
+            K[some, others] = part
+            K[others, some] = part.T
 
     def _strips(self, index: Array | None = None) -> Iterator[Array]:
         index = np.arange(self.n) if index is None else index

@@ -271,4 +271,5 @@ class Products:
                 W[:, -2:] = W[:, :-3:-1].copy()
             W = W.astype(others.dtype, copy=False)
             found = others.each(methodcaller("products", W))
-        return self.kernel.of(np.concatenate(found, axis=1))
+        one = len(found) == 1
+        return self.kernel.of(found[0] if one else np.concatenate(found, axis=1))

@@ -360,7 +360,7 @@ def quantile(r: Array, upper: Array, mass: Values) -> Values:
     """
     if upper[0] == np.inf:  # then all are infinite
         return r.max()
-    order = np.argsort(-r, kind="stable")
+    order = np.argsort(-r)  # the order of equal values does not matter
     at = np.searchsorted(np.cumsum(upper[order]), mass)
     return r[order[np.minimum(at, len(r) - 1)]]
 

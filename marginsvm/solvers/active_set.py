@@ -499,12 +499,13 @@ def _is_feasible(qp: QuadraticProgram, alpha: Array) -> bool:
 
 
 def met(
-    qp: QuadraticProgram, alpha: Array, full: Array
+    qp: QuadraticProgram, alpha: Array, full: Array, w: Array, S: Array
 ) -> tuple[Array, Array, Array] | None:
     """w, f and alpha for which rows between their bounds have the values that are optimal there.
 
     Rows of two classes and of tubes that are then beyond a bound, or at the wrong one, change.
-    None: many rows are between their bounds, or too many change sides.
+    None: many rows are between their bounds, or too many change sides. S are the scores of a w near
+    ``A'alpha``: with a kernel, few columns lead from these to others nearby.
     """
     caps = np.broadcast_to(qp.upper, qp.shape)
     several = qp.several
@@ -513,15 +514,16 @@ def met(
     for _ in range(1 if several else EXCHANGES):
         if not 0 < np.count_nonzero(free) <= FEW_BETWEEN:
             return None
-        alpha, f = _solved(qp, alpha, np.flatnonzero(free), full)
+        w, S = _moved(qp, alpha, w, S)
+        alpha, f = _solved(qp, alpha, S, np.flatnonzero(free), full)
         beyond = (alpha < 0.0) | (alpha > caps)
         if beyond.any() and not several:
             alpha = np.clip(alpha, 0.0, caps)
             free &= ~beyond
             continue
-        w = qp.rmatvec(alpha)
+        w, S = _moved(qp, alpha, w, S)
         if not several:
-            over = (qp.matvec(w, f) - qp.target) / size
+            over = (qp.values(S, f) - qp.target) / size
             wrong = ~free & np.where(alpha > 0.0, over > WRONG, over < -WRONG)
             if wrong.any():
                 free |= wrong
@@ -530,11 +532,19 @@ def met(
     return None
 
 
+def _moved(
+    qp: QuadraticProgram, alpha: Array, w: Array, S: Array
+) -> tuple[Array, Array]:
+    """``A'alpha`` and its scores, from the scores of another w."""
+    moved = qp.rmatvec(alpha)
+    change = moved - w
+    return moved, S + qp.examples.scores(change) if change.any() else S
+
+
 def _solved(
-    qp: QuadraticProgram, alpha: Array, free: Array, full: Array
+    qp: QuadraticProgram, alpha: Array, S: Array, free: Array, full: Array
 ) -> tuple[Array, Array]:
     """Alpha and f with optimal values of some rows, given by their flat indices."""
-    S = qp.examples.scores(qp.rmatvec(alpha))
     ridge = np.broadcast_to(qp.ridge, qp.shape)
     missing = qp.target - qp.rows.values(S) - ridge * alpha
     B = qp.of_f(free)
@@ -568,7 +578,7 @@ def candidates(
     if not (np.isfinite(values).all() and np.isfinite(alpha).all()):
         return
     rounded = at_bounds(qp, alpha, values)
-    found = met(qp, *rounded)
+    found = met(qp, *rounded, w, known[0])
     if found is not None:
         other = qp.project(found[0])
         yield other, *found[1:], examples.bounded_scores(other)

@@ -13,9 +13,10 @@ without an equality constraint. The epsilon-insensitive loss has two rows per ex
 and -1. For several classes each step changes all variables of an example, by one projection
 (Crammer, Singer; Keerthi et al.), and intercepts are the multipliers of an augmented Lagrangian.
 
-The error of scores from float32 kernel values is their rounding times the sum of alpha. So scores
-are recomputed in float64 once the gap is closed, and whenever it stalls; later updates add small
-terms only. This is iterative refinement.
+A block in float32 rounds steps, and each update rounds scores. So scores are recomputed once the
+gap is closed, and whenever it stalls; later updates add small terms only. This is iterative
+refinement. Where the whole matrix is in memory, or half of few rows are support vectors, steps are
+first made on all rows.
 
 References
 ----------
@@ -40,10 +41,10 @@ from typing import cast
 import numpy as np
 
 from marginsvm._compiling import compiled, parts
-from marginsvm._typing import Array
-from marginsvm.problem.column_cache import ColumnCache
+from marginsvm._typing import Array, Values
+from marginsvm.problem.column_cache import FOR_COLUMNS, TAKEN, ColumnCache
 from marginsvm.problem.gram import Gram
-from marginsvm.problem.matrix import FLOAT32, FLOAT64
+from marginsvm.problem.matrix import FLOAT32
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.solvers.dual_cd import OPTIONS, projected
 from marginsvm.solvers.solution import Solution
@@ -384,9 +385,9 @@ def gather(columns, slot, examples, rows, factor, shift, K):
 def _most_steps(m: int) -> int:
     """Limit of steps on a working set before the scores of all examples are updated.
 
-    Fifty for each of m rows, and as many as take two million additions.
+    Fifty for each of m rows, or as many as take a second; and what takes two million additions.
     """
-    return max(50 * m, 2**21 // max(m, 1))
+    return max(min(50 * m, 2**30 // m), 2**21 // m) if m else 0
 
 
 GOLDEN = 0.6180339887498949  # its multiples modulo 1 are evenly spread
@@ -451,22 +452,40 @@ class RowPairs:
         V = self.qp.rows.coefficients(alpha)
         return float(V[:, 0] @ S[:, 0]) / max(float(alpha.sum()), NOTHING)
 
+    @property
+    def takes_whole(self) -> bool:
+        """Whether steps on all rows take the kernel matrix as it is."""
+        as_it_is = len(self.of) == self.qp.examples.n and np.all(self.turn > 0)
+        return bool(as_it_is) and not self.side.any() and not self.qp.examples.constant
+
     def ascend(
-        self, K: Array, work: Array, alpha: Array, S: Array, tol: float
-    ) -> tuple[Array, bool]:
-        """Alpha of the working set after some steps, and whether it is solved."""
-        v = self.y[work] * alpha[work]
+        self,
+        K: Array,
+        work: Array,
+        alpha: Array,
+        S: Array,
+        tol: float,
+        unit: float = 1.0,
+    ) -> tuple[Array, Array, bool]:
+        """Alpha of the working set after some steps, its scores, and whether it is solved.
+
+        ``unit`` turns values of K into inner products of examples in radii.
+        """
         turn = self.turn[work]
         if (turn < 0).any():
             K = K * np.multiply.outer(turn, turn).astype(K.dtype)
         most = _most_steps(len(work))
         split = len(work) - np.count_nonzero(self.side[work])
+        floor, ceiling, ridge = self.floor[work], self.ceiling[work], self.ridge[work]
+        v = unit * (self.y * alpha)[work]
+        slope = self._slope(alpha, S)[work]
         steps = ascend_pairs(
-            K, split, self.qp.n_free > 0,
-            self.floor[work], self.ceiling[work], self.ridge[work], tol, most, v,
-            self._slope(alpha, S)[work],
+            K, split, self.qp.n_free > 0, unit * floor, unit * ceiling, ridge / unit, tol, most,
+            v, slope,
         )  # fmt: skip
-        return self.y[work] * v, steps < most
+        v = np.minimum(np.maximum(v / unit, floor), ceiling)
+        scores = turn * (self.target[work] - ridge * v - slope)
+        return self.y[work] * v, scores, steps < most
 
     def _slope(self, alpha: Array, S: Array) -> Array:
         return self.target - self.turn * S[self.of, 0] - self.ridge * (self.y * alpha)
@@ -528,7 +547,7 @@ class RowsOfExamples:
 
     def ascend(
         self, K: Array, work: Array, alpha: Array, S: Array, tol: float
-    ) -> tuple[Array, bool]:
+    ) -> tuple[Array, None, bool]:
         """Alpha of the working set after some steps, and whether it is solved."""
         mean = np.zeros(len(work))
         price = 0.0
@@ -546,7 +565,7 @@ class RowsOfExamples:
             most, some, np.ascontiguousarray(S[work].T), self.b,
             self.qp.rows.coefficients(alpha).sum(axis=0),
         )  # fmt: skip
-        return some, steps < most
+        return some, None, steps < most
 
     def conditions(self, alpha: Array, S: Array, work: Array) -> tuple[Array, Array]:
         """f, and the KKT violation of each example."""
@@ -559,13 +578,9 @@ class RowsOfExamples:
         return f, wrong
 
 
-# Kernel values that are float32, by their radius.
-SMALLEST = 1e-12
-LARGEST = 1e12
-# Parts of the kernel's cache: for columns, and for the block of a working set.
-FOR_COLUMNS = 0.5
-FOR_BLOCK = 0.25
-LEAST_COLUMNS = 32
+FOR_BLOCK = 0.25  # of the kernel's cache, for the block of a working set
+# Share of support vectors from which on the whole matrix of few examples is computed.
+MANY = 0.25
 
 # Steps on a working set end at a violation of this part of the scale: first, and at least. Where
 # few rows join (a part of the working set) it is lowered: by TENTH at most, and less where the gap
@@ -593,7 +608,7 @@ GROWTH = 0.4
 
 
 class Columns:
-    """Kernel columns by examples, in float32 where its range is enough.
+    """Kernel columns by examples, which certificates take from the same cache.
 
     Attributes
     ----------
@@ -602,16 +617,31 @@ class Columns:
     """
 
     def __init__(self, examples: Gram) -> None:
-        single = SMALLEST < examples.radius < LARGEST
-        self.compute = examples.single_values if single else examples.values
-        dtype = FLOAT32 if single else FLOAT64
-        given = None if examples.K is None else np.asarray(examples.K)
-        size = FOR_COLUMNS * examples.cache_size
-        self.cache = ColumnCache(
-            self.compute, examples.n, dtype, size, LEAST_COLUMNS, whole=given
-        )
+        self.examples = examples
         constant = (examples.constant / examples.radius) ** 2
         self.units = (1.0 / examples.radius**2, constant)
+        self.cache = self._cache()
+
+    def _cache(self) -> ColumnCache:
+        examples = self.examples
+        kept = examples.kept
+        if kept is not None and kept.order is None:
+            return kept
+        size = FOR_COLUMNS * examples.cache_size
+        given = None if examples.K is None else np.asarray(examples.K)
+        how = TAKEN, 1, given
+        return ColumnCache(examples.values, examples.n, examples.dtype, size, *how)
+
+    def whole(self, used: float) -> Array | None:
+        """The whole matrix, if it is in memory or worth computing; None: it is not.
+
+        ``used`` is the share of support vectors so far.
+        """
+        examples = self.examples
+        if examples.K is None and used > MANY and examples.is_cheap:
+            examples.whole()
+            self.cache = self._cache()
+        return None if examples.K is None else self.cache.columns
 
     def add(self, V: Array, F: Array) -> None:
         """Add the scores of coefficients V to F."""
@@ -636,7 +666,7 @@ class Columns:
         factor, constant = self.units
         m = len(examples)
         first = len(kept)
-        new = np.empty((m, m), K.dtype)
+        new = np.empty((m, m), FLOAT32)
         new[:first, :first] = K if first == len(K) else K[kept[:, None], kept]
         rows = np.arange(first, m)
         if m > (1.0 - used) * len(cache.slot) and m - first <= cache.capacity:
@@ -648,7 +678,8 @@ class Columns:
         for some in np.array_split(missing, max(-(-len(missing) // AT_ONCE), 1)):
             if not len(some):
                 break
-            new[some] = factor * self.compute(examples[some], examples) + constant
+            part = self.examples.values(examples[some], examples)
+            new[some] = factor * part + constant
             new[:, some] = new[some].T
         return new
 
@@ -684,8 +715,8 @@ class Scored:
             self.alpha = self.alpha / square
             self.F = self.F / square
 
-    def move(self, work: Array, some: Array) -> bool:
-        """Replace alpha of a working set, and update the scores; False: it is not finite."""
+    def move(self, work: Array, some: Array, S: Values = None) -> bool:
+        """Replace alpha of a working set, and the scores S; False: it is not finite."""
         before = self.alpha
         alpha = before.copy()
         alpha[work] = some
@@ -695,6 +726,9 @@ class Scored:
             size = float(alpha.sum()) if self.any_sum else 1.0
             alpha = self.qp.feasible(alpha) * size
         self.alpha = alpha
+        if S is not None:
+            self.F[0] = S
+            return True
         self.columns.add(self.qp.rows.coefficients(alpha - before), self.F)
         return True
 
@@ -747,26 +781,36 @@ def smo(solution: Solution, start: Array | None) -> Iterator[None]:
     room = max(FIRST, int(np.sqrt(FOR_BLOCK * examples.cache_size * 2**20 / 4)))
     # The state: the working set, shape (m,), its kernel matrix, and which of its rows have entries
     # there; the precision of its steps; the best gap of steps that found few violated rows; the gap
-    # after the last refinement of scores; and the gap some iterations ago.
-    work = kind.first()
+    # after the last refinement of scores; the gap some iterations ago; and whether all rows may be
+    # the working set: none has left.
+    sample = kind.first()
+    work = sample
     if start is not None:
         work = np.flatnonzero(point.alpha.reshape(len(kind.of), -1).any(axis=1))
-    K = np.empty((0, 0), np.float32)
+    K = np.empty((0, 0), FLOAT32)
     kept = work[:0]
     scale = kind.scale(point.alpha, point.F.T)
     precision = PRECISION
     least = np.inf
     refined = np.inf
     mark = 1.0
+    on_all = isinstance(kind, RowPairs) and kind.takes_whole
     while True:
         # Solve on the working set, and offer the point.
         if kind.side.any():  # contiguous by sign
             work = work[np.argsort(kind.side[work], kind="stable")]
             kept = kept[:0]
-        used = float(point.alpha[work].reshape(len(work), -1).any(axis=1).mean())
-        K = columns.block(K, kept, kind.of[work], used)
-        some, solved = kind.ascend(K, work, point.alpha, point.F.T, precision * scale)
-        if not point.move(work, some):
+        at = point.alpha, point.F.T, precision * scale
+        active = np.any(point.alpha.reshape(len(kind.of), -1), axis=1)
+        scores = None
+        whole = columns.whole(float(active[sample].mean())) if on_all else None
+        if whole is not None and isinstance(kind, RowPairs):
+            work = np.arange(len(kind.of))
+            some, scores, solved = kind.ascend(whole, work, *at, columns.units[0])
+        else:
+            K = columns.block(K, kept, kind.of[work], float(active[work].mean()))
+            some, _, solved = kind.ascend(K, work, *at)
+        if not point.move(work, some, scores):
             return
         wrong = point.offer(work)
         if solution.gap <= solution.tol and refined < np.inf:
@@ -814,6 +858,9 @@ def smo(solution: Solution, start: Array | None) -> Iterator[None]:
             kept = kept[~far]
         kept = kept[max(0, len(kept) + len(new) - room) :]
         work = np.concatenate([work[kept], new])
+        if whole is not None:
+            on_all = len(work) == len(kind.of)
+            kept = kept[:0]
 
 
 def _spread_evenly(group: Array, size: int) -> Array:
