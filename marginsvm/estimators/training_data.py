@@ -27,7 +27,6 @@ from marginsvm.estimators.inputs import (
 )
 from marginsvm.fit import Requirements
 from marginsvm.problem.adapter import GramAdapter, KernelMatrixAdapter, LinearAdapter
-from marginsvm.problem.design import LARGEST_NORM, NotFinite
 from marginsvm.problem.gram import diagonal_of
 from marginsvm.problem.kernel_functions import Kernel, kernel_on
 from marginsvm.problem.matrix import (
@@ -38,7 +37,7 @@ from marginsvm.problem.matrix import (
     on_host,
 )
 from marginsvm.problem.norms import LpNorm, SignedNorm
-from marginsvm.problem.programs import ProblemSpec
+from marginsvm.problem.programs import LARGEST_NORM, NotFinite, ProblemSpec
 from marginsvm.problem.responses import below
 from marginsvm.problem.rows import Intervals, OutputRows, Rows, make_rows, share_caps
 

@@ -18,13 +18,7 @@ from marginsvm.problem.column_cache import (
     ColumnCache,
     ColumnPlan,
 )
-from marginsvm.problem.design import (
-    Design,
-    check_finite,
-    check_single,
-    largest_square,
-    mean_of,
-)
+from marginsvm.problem.design import Design, mean_of
 from marginsvm.problem.examples import FloatExamples
 from marginsvm.problem.gram import Gram
 from marginsvm.problem.matrix import (
@@ -36,7 +30,13 @@ from marginsvm.problem.matrix import (
 )
 from marginsvm.problem.norms import LpNorm
 from marginsvm.problem.one_pass import respond_in_one_pass, to_read_once
-from marginsvm.problem.programs import cost_of_slack, programs_of
+from marginsvm.problem.programs import (
+    check_finite,
+    check_single,
+    cost_of_slack,
+    largest_square,
+    programs_of,
+)
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.responses import (
     Response,
