@@ -32,7 +32,7 @@ StrPath: TypeAlias = str | os.PathLike[str]
 Files: TypeAlias = StrPath | Iterable[StrPath]
 
 # Large enough to hide the cost of a block, small enough to stay in cache and for malloc to reuse.
-BLOCK_BYTES = 2**22
+BLOCK_BYTES = 2**21
 
 
 class ArrayBlocks:
@@ -47,7 +47,7 @@ class ArrayBlocks:
     y : array-like of shape (n_examples,), or path of a ``.npy`` file
     sample_weight : array-like of shape (n_examples,), or path of a ``.npy`` file; default None
     block_rows : int, default None
-        Examples in a block; by default as many as fill 4 MiB.
+        Examples in a block; by default as many as fill 2 MiB.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ class ArrayBlocks:
         X, y, sample_weight : str
             The names under which they were saved.
         block_rows : int, default None
-            Examples in a block; by default as many as fill 4 MiB.
+            Examples in a block; by default as many as fill 2 MiB.
 
         Returns
         -------
@@ -286,7 +286,7 @@ class ParquetBlocks:
     columns : list of str, default None
         The features. By default all columns of the first file but the target and the weights.
     block_rows : int, default None
-        Examples in a block, at most; by default as many as fill 4 MiB.
+        Examples in a block, at most; by default as many as fill 2 MiB.
 
     Attributes
     ----------

@@ -299,9 +299,9 @@ def test_passes_are_few(C, most, spread):
     ],
 )
 def test_memory_of_a_fit_beyond_the_examples(model, in_blocks, rng):
-    """As docs/scaling.rst says: less than 300 bytes an example, and no copy of X but the support.
+    """As docs/scaling.rst says: less than 200 bytes an example, and no copy of X but the support.
 
-    A copy of X would be 480 bytes an example; some blocks are 16 MiB.
+    A copy of X would be 480 bytes an example; some blocks are 8 MiB.
     """
     n = 100_000
     X = rng.standard_normal((n, 60))
@@ -315,7 +315,7 @@ def test_memory_of_a_fit_beyond_the_examples(model, in_blocks, rng):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     support = 0 if in_blocks else getattr(model, "support_vectors_", X[:0]).nbytes
-    assert peak - support < 300 * n + 2**24
+    assert peak - support < 200 * n + 2**23
 
 
 def test_passes_of_an_interior_point_iteration(rng):

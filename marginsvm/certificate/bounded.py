@@ -40,6 +40,7 @@ from marginsvm.problem.examples import Examples
 from marginsvm.problem.matrix import dense
 from marginsvm.problem.norms import LpNorm
 from marginsvm.problem.quadratic_program import (
+    ROWS_AT_ONCE,
     QuadraticProgram,
     multiple_of_hinge,
     quantile,
@@ -190,8 +191,9 @@ def error_of_scores(
     examples: Examples, magnitudes: Array, b: Array, numbers: Numbers
 ) -> Values:
     """Error of scores with intercepts, per example and score, given sums of absolute values."""
-    error = numbers.gamma(examples.additions[0]) + examples.rounding
-    return error * (magnitudes + np.abs(b))
+    found = magnitudes + np.abs(b)
+    found *= numbers.gamma(examples.additions[0]) + examples.rounding
+    return found
 
 
 def error_of_square(examples: Examples, w: Array, numbers: Numbers) -> Values:
@@ -343,7 +345,9 @@ def primal(
         margin = mean / norm - out * abs(mean / norm) if norm > 0 else 0 * norm
         half = 1 / (2 * margin * margin) if margin > 0 else inf
         return Primal(half, margin, norm, -least, least)
-    r = qp.rows.fill(qp.target - v + error_of_targets(qp, numbers), 0)
+    r = np.subtract(qp.target, v, out=v)
+    r += error_of_targets(qp, numbers)
+    r = qp.rows.fill(r, 0)
     violation = abs(max(r.max(), 0 * least)) * (1 + numbers.gamma(0))
     if qp.level:  # a difference of nearly equal numbers, of which one is rounded
         r = r + 2 * numbers.unit * abs(r) - f[-1]
@@ -375,7 +379,9 @@ def lowest_values(
         return qp.rows.fill(qp.rows.values(S + b), inf)
     S, M = qp.examples.bounded_scores(w) if known is None else known
     error = error_of_scores(qp.examples, M, b, numbers)
-    return qp.rows.fill(qp.rows.values(S + b) - qp.rows.bounds(error), inf)
+    v = qp.rows.values(S + b)
+    v -= qp.rows.bounds(error)
+    return qp.rows.fill(v, inf)
 
 
 def mean_of_worst(qp: QuadraticProgram, v: Array, numbers: Numbers) -> Values:
@@ -583,11 +589,17 @@ def _multiple_of_squares(norm: float, v: Array, ridge: Array) -> float:
     t = -inf
     better = 1.0
     for step in range(MULTIPLE_STEPS):
-        some = np.flatnonzero(better * v < 1.0)
-        pull = v[some] / ridge[some]
-        square = norm * norm + float(pull @ v[some])
+        total = 0.0
+        square = norm * norm
+        for i in range(0, len(v), ROWS_AT_ONCE):
+            some = v[i : i + ROWS_AT_ONCE]
+            short = better * some < 1.0
+            some = some[short]
+            pull = some / ridge[i : i + ROWS_AT_ONCE][short]
+            total += float(pull.sum())
+            square += float(pull @ some)
         t = better
-        better = max(float(pull.sum()) / square, 0.0) if square > 0.0 else better
+        better = max(total / square, 0.0) if square > 0.0 else better
         if not better < inf or (step and not t < better):
             break
     return t

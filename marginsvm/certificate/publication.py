@@ -291,7 +291,8 @@ def published(
     origin : ndarray of shape (k,), or float
         Shift subtracted from the targets; such a predictor is not scaled.
     known : tuple or None
-        Scores of w, and the sums of the absolute values of their terms, without signs.
+        Scores of w, and the sums of the absolute values of their terms, without signs; they are
+        scaled with the predictor, in place.
     """
     examples = qp.examples
     w = qp.project(w)
@@ -299,11 +300,14 @@ def published(
     S, M = examples.bounded_scores(w) if known is None else known
     if qp.by_margins:
         shift = np.abs(b - examples.published(w)[1])  # intercepts are rounded
-        v = lowest_values(qp, w, b, FLOATS, (S, M)) - 2.0 * FLOATS.unit * shift.max()
+        v = lowest_values(qp, w, b, FLOATS, (S, M))
+        v -= 2.0 * FLOATS.unit * shift.max()
         t = best_multiple(qp, float(norm_of(qp, w, FLOATS, S)), v)
+        del v  # of all rows
     coef, shift = examples.published(t * w)
-    known = S, M = t * S, t * M
-    return restated(qp, coef, (t * b + origin) - shift, width, origin, known, t)
+    S *= t
+    M *= t
+    return restated(qp, coef, (t * b + origin) - shift, width, origin, (S, M), t)
 
 
 def restated(

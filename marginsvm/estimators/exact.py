@@ -180,7 +180,8 @@ class Exact(Method):
         points = []
         for qp in problem.programs:
             w = np.zeros((qp.k, qp.width))
-            points.append(Point(w, np.zeros(qp.n_free), np.zeros(qp.shape)))
+            nothing = np.broadcast_to(0.0, qp.shape)
+            points.append(Point(w, np.zeros(qp.n_free), nothing))
         return tuple(points)
 
     def continued(self, problem: KernelMatrixAdapter, before: Progress) -> State | None:
@@ -239,7 +240,8 @@ class Exact(Method):
                 model = Predictor(problem.zeros().image, point.alpha)
                 return Certified(model, (best,), np.ones(1))
         alpha = point.alpha if point.alpha.any() else qp.feasible(np.ones(qp.shape))
-        alpha = np.where(alpha > TINY * alpha.max(), alpha, 0.0)
+        tiny = (alpha != 0.0) & ~(alpha > TINY * alpha.max())
+        alpha = np.where(tiny, 0.0, alpha) if tiny.any() else alpha
         predictor = publication.published(qp, point.w, intercepts(qp, point.f))
         weights = alpha
         if qp.examples.is_kernel and np.any(
@@ -595,10 +597,16 @@ class MaxMarginClassifier(
             found["nu_"] = float((m[q > 0.0] / q[q > 0.0]).min() / m.sum())
         if self.kernel != "linear":
             return found
-        alpha = proof.weights
-        if proof.qp.hard:  # where rows cancel, only this is the combination of them
-            alpha = fitted.bounds.model.coef * proof.predictor.multiple
         (price,) = fitted.problem.prices
-        c = dual_coefficients(proof.qp, alpha, price)
+        c = dual_coefficients(
+            proof.qp,
+            # where rows cancel, only the model is the combination of them
+            fitted.bounds.model.coef * proof.predictor.multiple
+            if proof.qp.hard
+            else proof.weights,
+            price,
+        )
         support = np.flatnonzero(c.any(axis=1))
-        return {**found, **fitted.of_support(support), "dual_coef_": c[support].T}
+        found["dual_coef_"] = c[support].T
+        del c  # before the support vectors are copied
+        return {**found, **fitted.of_support(support)}

@@ -145,14 +145,14 @@ class Fitted:
     def embedded(self, q: Array) -> sp.csr_array:
         """Dual variables as a sparse array with one row for each given example."""
         q = q.reshape(len(q), -1)
-        training = self.training
-        examples, j = np.nonzero(q)
-        indptr = np.searchsorted(
-            training.kept[examples], np.arange(training.n_given + 1)
-        )
-        return sp.csr_array(
-            (q[examples, j], j, indptr), shape=(training.n_given, q.shape[1])
-        )
+        n = self.training.n_given
+        there = q != 0.0
+        dtype = np.int32 if q.size < 2**31 else np.int64
+        indptr = np.zeros(n + 1, dtype)
+        indptr[self.training.kept + 1] = np.count_nonzero(there, axis=1)
+        np.cumsum(indptr, out=indptr)
+        j = np.nonzero(there)[1].astype(dtype)
+        return sp.csr_array((q[there], j, indptr), shape=(n, q.shape[1]))
 
     def in_units(
         self, lower: Values, upper: Values, violation: Values

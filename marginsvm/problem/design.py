@@ -406,7 +406,7 @@ class Design(FloatExamples):
 
         def both(X: Matrix) -> tuple[Array, Array]:
             S = np.subtract(X.times(coef, LONG), shift, dtype=FLOAT64)
-            return S, np.add(X.absolute().times(sizes.T, LONG), off, dtype=FLOAT64)
+            return S, np.add(X.times(sizes.T, LONG, sizes=True), off, dtype=FLOAT64)
 
         S, M = map(np.concatenate, zip(*self.near.each(both), strict=True))
         return S, M
@@ -425,7 +425,7 @@ class Design(FloatExamples):
             V = V[few]
 
         def both(X: Matrix, V: Array) -> tuple[Array, Array]:
-            return X.adjoint(V, CHAIN), X.absolute().adjoint(np.abs(V), CHAIN)
+            return X.adjoint(V, CHAIN), X.adjoint(np.abs(V), CHAIN, sizes=True)
 
         w, size = map(summed, zip(*near.each(both, V), strict=True))
         if self.late is not None:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from copy import copy
+from functools import reduce
 from itertools import chain
 from typing import NoReturn, TypeAlias, TypeVar, cast
 
@@ -24,7 +25,6 @@ from sklearn.utils._array_api import _convert_to_numpy, array_api_compat
 
 from marginsvm._rounding import product
 from marginsvm._threads import (
-    cached_property,
     n_threads,
     ordered_map,
     single_threaded_blas,
@@ -40,7 +40,7 @@ FLOAT64 = np.dtype(np.float64)
 FLOAT32 = np.dtype(np.float32)
 # Memory of a block, which stays in a processor's cache between two products; on a device, where a
 # pass waits once for each block.
-BLOCK_BYTES = 2**23
+BLOCK_BYTES = 2**21
 DEVICE_BLOCK_BYTES = 2**28
 MAX_PARTS = 8  # lists of blocks that threads share
 # Entries, zeros included, that are converted to dense float64 at a time (8 MiB), and for products
@@ -179,20 +179,18 @@ class Matrix(ABC):
     # Products; their results are in NumPy, of the wider of both types.
 
     @abstractmethod
-    def times(self, W: Array, chain: int = 0) -> Array:
-        """``X W``; with ``chain``, NumPy's sums run over at most that many terms."""
+    def times(self, W: Array, chain: int = 0, *, sizes: bool = False) -> Array:
+        """``X W``, or of the absolute values of X, the ``sizes``; with ``chain``, NumPy's sums run
+        over at most that many terms.
+        """
 
     @abstractmethod
-    def adjoint(self, V: Array, chain: int = 0) -> Array:
+    def adjoint(self, V: Array, chain: int = 0, *, sizes: bool = False) -> Array:
         """``V' X``, for coefficients V of shape (n_examples,) or (n_examples, k)."""
 
     def products(self, W: Array) -> Array:
         """``W X'``, whose rows are contiguous where that costs nothing."""
         return self.times(W.T).T
-
-    def absolute(self) -> Matrix:
-        """Absolute values of the entries."""
-        return type(self)(abs(self.array))
 
     @abstractmethod
     def squared_norms(self, norm: LpNorm, mean: Array | None) -> Array:
@@ -314,20 +312,20 @@ class Dense(Matrix):
         )
         return self.xp.astype(self.array, dtype, copy=False), there
 
-    def times(self, W: Array, chain: int = 0) -> Array:
+    def times(self, W: Array, chain: int = 0, *, sizes: bool = False) -> Array:
         if not self.foreign:
-            return product(self.array, W, chain)
+            return product(abs(self.array) if sizes else self.array, W, chain)
         X, W = self._alike(W)
-        return on_host(X @ W)
+        return on_host((abs(X) if sizes else X) @ W)
 
     def products(self, W: Array) -> Array:
         return super().products(W) if self.foreign else product(W, self.array.T, 0)
 
-    def adjoint(self, V: Array, chain: int = 0) -> Array:
+    def adjoint(self, V: Array, chain: int = 0, *, sizes: bool = False) -> Array:
         if not self.foreign:
-            return product(V.T, self.array, chain)
+            return product(V.T, abs(self.array) if sizes else self.array, chain)
         X, V = self._alike(V.T)
-        return on_host(V @ X)
+        return on_host(V @ (abs(X) if sizes else X))
 
     def squared_norms(self, norm: LpNorm, mean: Array | None) -> Array:
         if self.foreign and norm.p == 2.0:
@@ -398,13 +396,6 @@ class Csr(Matrix):
             return self
         return Csr(self.array[index])
 
-    def absolute(self) -> Csr:
-        return self if self._is_positive else self._with(np.abs(self.array.data))
-
-    @cached_property
-    def _is_positive(self) -> bool:
-        return bool(self.array.data.min(initial=0.0) >= 0.0)
-
     def written_out(self) -> Array:
         return self.array.toarray().astype(FLOAT64, copy=False)
 
@@ -417,11 +408,31 @@ class Csr(Matrix):
             return np.zeros(self.shape[1], bool)
         return np.bincount(X.indices, minlength=self.shape[1]) == len(self)
 
-    def times(self, W: Array, chain: int = 0) -> Array:
-        return np.asarray(self.array @ W)
+    def times(self, W: Array, chain: int = 0, *, sizes: bool = False) -> Array:
+        return np.concatenate([X @ W for _, X in self._pieces(W, sizes)])
 
-    def adjoint(self, V: Array, chain: int = 0) -> Array:
-        return np.asarray(V.T @ self.array)
+    def adjoint(self, V: Array, chain: int = 0, *, sizes: bool = False) -> Array:
+        parts = (V[some].T @ X for some, X in self._pieces(V, sizes))
+        return np.asarray(reduce(np.add, parts))
+
+    def _pieces(
+        self, factor: Array, sizes: bool
+    ) -> Iterator[tuple[slice, sp.csr_array]]:
+        """Consecutive examples: few, where these or SciPy copy them in the factor's type."""
+        X = self.array
+        sizes = sizes and X.data.min(initial=0.0) < 0.0
+        of = max(1, self.size // max(WRITTEN_OUT, 4 * self.shape[1]))
+        if not sizes and (of == 1 or np.can_cast(factor.dtype, X.dtype)):
+            yield slice(None), X
+            return
+        n = len(self)
+        for i in range(of):
+            some = slice(i * n // of, (i + 1) * n // of)
+            ends = X.indptr[some.start : some.stop + 1]
+            at = slice(ends[0], ends[-1])
+            data = abs(X.data[at]) if sizes else X.data[at]
+            parts = data, X.indices[at], ends - ends[0]
+            yield some, sp.csr_array(parts, (len(ends) - 1, X.shape[1]))
 
     def squared_norms(self, norm: LpNorm, mean: Array | None) -> Array:
         X = canonical(self.array)
@@ -586,9 +597,6 @@ class Blocks(Matrix):
 
     def about(self, mean: Array) -> Blocks:
         return self._with(lambda place, X: X.about(mean), self.shape[1])
-
-    def absolute(self) -> Blocks:
-        return self._with(lambda place, X: X.absolute(), self.shape[1])
 
     def divided(self, constant: float) -> Blocks:
         scale = inverse(np.hypot(self.norms(), constant))

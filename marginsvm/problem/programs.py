@@ -7,7 +7,7 @@ These are of classification, of regression and of examples without labels; their
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from math import isfinite
 
 import numpy as np
@@ -224,9 +224,10 @@ def classification(
     """
     n = examples.n
     several = k > 2
-    m = np.ones(n) if weight is None else weight
-    zero = 0 * m
-    free = np.full(n, np.inf)
+    each = np.ones(1) if weight is None else weight
+    m = np.broadcast_to(each, n)
+    zero = 0 * m[:1]
+    free = np.full(1, np.inf)
     soft = isfinite(C)
     game = nu is not None or not soft
     ridge = zero
@@ -241,14 +242,16 @@ def classification(
             size = min([size, *(2 * m[codes != c].sum() for c in range(k))])
         upper = m / size
     elif soft:
-        cost = cost_of_slack(C, m, examples.radius)
+        cost = cost_of_slack(C, each, examples.radius)
         if loss == "hinge":
             upper = cost
         else:
             ridge = rows.square / (2 * cost)
-    target = zero if game else zero + 1
+    # what is constant is a number, seen n times
+    target = np.broadcast_to(zero if game else zero + 1, n)
+    ridge = np.broadcast_to(ridge, n)
     if several:
-        cap = None if upper is free else upper
+        cap = None if upper is free else np.broadcast_to(upper, n)
         upper = rows.fill(np.full((n, k), np.inf), 0.0)
         target = target[:, None]
         ridge = ridge[:, None]
@@ -257,7 +260,7 @@ def classification(
         rows,
         target=target,
         ridge=ridge,
-        upper=upper,
+        upper=np.broadcast_to(upper, rows.shape),
         cap=cap,
         intercept=intercept,
         level=-1 if game else 0,
@@ -386,20 +389,19 @@ def programs_of(
         Intervals: squared or not.
     """
     if not isinstance(rows, OutputRows):
-        return [
-            classification(
-                examples,
-                rows.codes,
-                rows.n_classes,
-                C=float(C),
-                loss=loss,
-                nu=nu,
-                weight=rows.weights,
-                intercept=rows.balanced,
-                signs=signs,
-                p=p,
-            )
-        ]
+        found = classification(
+            examples,
+            rows.codes,
+            rows.n_classes,
+            C=float(C),
+            loss=loss,
+            nu=nu,
+            weight=rows.weights,
+            intercept=rows.balanced,
+            signs=signs,
+            p=p,
+        )
+        return [replace(found, rows=rows.map)]
     ends = rows.intervals
     lows = [ends.low]
     highs = [ends.high]

@@ -70,6 +70,8 @@ JUST_BELOW = 1.0 - 1e-15
 EITHER_SIDE = np.array([-1e-12, 1e-12])
 NO_SUM = 1e-300  # instead of 0, as a divisor
 
+ROWS_AT_ONCE = 2**17  # whose costs are computed at once: arrays of 1 MiB
+
 
 @dataclass(frozen=True, eq=False)
 class QuadraticProgram:
@@ -250,13 +252,18 @@ class QuadraticProgram:
         r = self.rows.fill(r.copy(), 0) if self.several else r
         if self.cap is not None:
             return (self.cap * r.max(axis=1)).sum()
-        short = ~(r <= 0)  # NaN counts as well
-        r = r[short]
         squared = np.any(self.ridge)
-        price = np.broadcast_to(self.ridge if squared else self.upper, short.shape)[
-            short
-        ]
-        return (r * (r / (2 * price)) if squared else price * r).sum()
+        prices = np.broadcast_to(self.ridge if squared else self.upper, r.shape)
+        parts = []
+        for i in range(0, len(r), ROWS_AT_ONCE):
+            some = r[i : i + ROWS_AT_ONCE]
+            short = ~(some <= 0)  # NaN counts as well
+            some = some[short]
+            price = prices[i : i + ROWS_AT_ONCE][short]
+            parts.append(
+                (some * (some / (2 * price)) if squared else price * some).sum()
+            )
+        return np.sum(parts)
 
     def dual(self, alpha: Array, w: Array | None = None) -> Values:
         """Value of the dual, a lower bound if alpha is feasible; w is ``A'alpha`` if known."""

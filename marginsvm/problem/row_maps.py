@@ -88,6 +88,11 @@ class RowMap(ABC):
 
     # Rows, one by one.
 
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return prod(self.shape)
+
     @cached_property
     def ids(self) -> Array:
         """Flat indices of all rows; of several classes, the first row of each example first."""
@@ -112,7 +117,7 @@ class RowMap(ABC):
 
     def shaped(self, u: Array) -> Array:
         """Values in the shape of alpha, from those of all rows."""
-        return u[: len(self.ids)]
+        return u[: self.n_rows]
 
     def fill(self, values: Array, number: float) -> Array:
         """Set the entries that are no rows, in place."""
@@ -335,6 +340,10 @@ class ClassPairs(RowMap):
     def own(self) -> tuple[Array, Array]:
         """Index of the entries that are no rows: of the examples' own classes."""
         return np.arange(self.n), self.codes
+
+    @property
+    def n_rows(self) -> int:
+        return self.n * (self.k - 1)
 
     @cached_property
     def ids(self) -> Array:

@@ -395,7 +395,7 @@ def _by_rows(
     of = qp.rows.at
     sign = qp.sign
     target, ridge, upper = (
-        np.broadcast_to(a, m)
+        np.ascontiguousarray(np.broadcast_to(a, m))
         for a in (1.0 if qp.game else qp.target, qp.ridge, qp.upper)
     )
     rows = RowData(of, sign, target, ridge, upper)
@@ -549,8 +549,8 @@ def _by_examples(
     qp = solution.qp
     n = len(square)
     k = qp.k
-    cap = np.full(n, np.inf) if qp.cap is None else qp.cap
-    ridge = np.broadcast_to(qp.ridge[:, 0], n)
+    cap = np.full(n, np.inf) if qp.cap is None else np.ascontiguousarray(qp.cap)
+    ridge = np.ascontiguousarray(np.broadcast_to(qp.ridge[:, 0], n))
     squared = bool(np.any(qp.ridge))
     sigma = OF_SQUARES * float(square.mean()) + OF_RIDGES * float(ridge.mean())
     sigma = (sigma + 1.0 / (EXCESS * cap.sum())) * qp.intercept

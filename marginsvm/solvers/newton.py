@@ -80,7 +80,7 @@ def newton(solution: Solution, start: Array | None) -> Iterator[None]:
     w = np.zeros_like(solution.w)
     f = np.zeros(qp.n_free)
     S = np.zeros((examples.n, qp.k))
-    v = np.zeros(qp.shape)
+    v = np.broadcast_to(0.0, qp.shape)
     narrow = 1.0
     may_be_sampled = examples.n >= LONG * SAMPLE and not (qp.hard or qp.level)
     may_be_sampled = may_be_sampled and not examples.is_kernel and qp.by_margins
@@ -147,7 +147,8 @@ def newton(solution: Solution, start: Array | None) -> Iterator[None]:
         square = max(examples.inner(dw, dw), 0.0)
         t = loss.search(m, qp.values(T, df), slope, square)
         w = w + t * dw
-        S = S + t * T
+        T *= t
+        S += T
         moved = f + t * df
         taken += 1
         f, m = loss.settle(qp.values(S, moved), moved, reach)
@@ -225,13 +226,20 @@ class Loss:
         self.v = np.asarray(v)
         # The program without X, for f and alpha only.
         self.light = replace(qp, examples=cast("FloatExamples", Count(qp.examples.n)))
-        self.s = np.asarray(qp.ridge + self.rho)
-        target = np.array(np.broadcast_to(qp.target + self.rho * self.v, qp.shape))
-        self.target = qp.rows.fill(target, -np.inf)
+        self.s = qp.ridge
+        self.target = qp.target
+        if np.any(self.rho):
+            self.s = qp.ridge + self.rho
+            self.target = qp.target + self.rho * self.v
+        if qp.several:
+            target = np.array(np.broadcast_to(self.target, qp.shape))
+            self.target = qp.rows.fill(target, -np.inf)
 
     def raw(self, m: Array) -> Array:
         """Unconstrained maximisers a, for values m of the rows."""
-        return (self.target - m) / self.s
+        found = self.target - m
+        found /= self.s
+        return found
 
     def best_response(self, m: Array) -> Array:
         """Maximisers a within their bounds, for values m of the rows."""
@@ -286,7 +294,7 @@ class Loss:
         if low == 0.0:
             reached = (raw > 0.0) | (rate < 0.0)
             if cap is not None:
-                reached = reached.any(axis=1)
+                reached = np.asarray(reached.any(axis=1))
             if 2 * np.count_nonzero(reached) < reached.size:
                 raw, rate, move, upper = (v[reached] for v in (raw, rate, move, upper))
                 cap = None if cap is None else cap[reached]
@@ -345,7 +353,9 @@ class Loss:
             df = Loss(self.light.restrict(some), rho, v)._settled(m[some])
         if df is None or 2.0 * np.abs(df).max() > reach:
             df = self._settled(m)
-        return f + df, m + self.light.values(np.zeros((qp.examples.n, qp.k)), df)
+        moved = self.light.values(np.zeros((qp.examples.n, qp.k)), df)
+        moved += m
+        return f + df, moved
 
     def _settled(self, m: Array) -> Array:
         """The change of f, by Newton's method."""
@@ -388,7 +398,8 @@ class Count(NamedTuple):
 def within(raw: Array, upper: Array, cap: Array | None) -> Array:
     """Projection of alpha onto its bounds."""
     if cap is None:
-        return np.minimum(np.maximum(raw, 0.0), upper)
+        found = np.maximum(raw, 0.0)
+        return np.minimum(found, upper, out=found)
     alpha = np.maximum(raw, 0.0)
     full = np.flatnonzero(is_full(raw, cap))
     if full.size:

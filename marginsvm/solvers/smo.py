@@ -422,7 +422,8 @@ class RowPairs:
         self.turn = self.y * sign
         self.side = (sign < 0) & bool(qp.level and qp.intercept)
         self.target, self.ridge, self.upper = (
-            np.broadcast_to(a, m) for a in (self.y * qp.target, qp.ridge, qp.upper)
+            np.ascontiguousarray(np.broadcast_to(a, m))
+            for a in (self.y * qp.target, qp.ridge, qp.upper)
         )
         self.floor = np.where(self.y > 0, 0.0, -self.upper)
         self.ceiling = np.where(self.y > 0, self.upper, 0.0)
@@ -532,8 +533,10 @@ class RowsOfExamples:
         self.b = np.zeros(qp.k)
         self.codes = qp.rows.labels
         self.side = np.zeros(n, bool)
-        self.cap = np.full(n, np.inf) if qp.cap is None else qp.cap
-        self.ridge = np.broadcast_to(qp.ridge[:, 0], n)
+        self.cap = (
+            np.full(n, np.inf) if qp.cap is None else np.ascontiguousarray(qp.cap)
+        )
+        self.ridge = np.ascontiguousarray(np.broadcast_to(qp.ridge[:, 0], n))
 
     def begin(self) -> Array:
         return np.zeros(self.qp.shape)

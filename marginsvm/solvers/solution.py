@@ -54,7 +54,7 @@ class Solution:
         self.qp = qp
         self.tol = tol
         self.max_iter = max_iter
-        self.alpha = np.zeros(qp.shape)
+        self.alpha = np.broadcast_to(0.0, qp.shape)
         self.f = np.zeros(qp.n_free)
         self.w = np.zeros((qp.k, qp.width))
         self.P = np.inf

@@ -110,7 +110,7 @@ def methods(qp: QuadraticProgram) -> list[Method]:
     examples = qp.examples
     n = examples.n
     d = examples.d
-    rows = len(qp.rows.ids)
+    rows = qp.rows.n_rows
     several = qp.several
     tube = not qp.by_margins
     hard = qp.hard

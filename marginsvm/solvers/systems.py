@@ -151,7 +151,7 @@ class System(ABC):
 def even_weights(qp: QuadraticProgram) -> Array:
     """Weights of all rows, with sum 1 and ``F'alpha = 0``, proportional to the sample weights."""
     rows = qp.rows
-    q = np.ones(len(qp.rows.ids))
+    q = np.ones(qp.rows.n_rows)
     if np.any(qp.ridge):
         q = 1.0 / rows.flat(qp.ridge)
     elif qp.cap is not None:
@@ -473,7 +473,7 @@ class ByRows(System):
 def side_of(qp: QuadraticProgram) -> WrittenOut | ByRows:
     """The form with the smaller systems: by the features (dense E or products), or by the rows."""
     d = qp.examples.d
-    rows = len(qp.rows.ids)
+    rows = qp.rows.n_rows
     if qp.signs is not None:
         return WrittenOut.of(qp)
     if d is None or qp.k * d > (rows if qp.several else qp.examples.n):
