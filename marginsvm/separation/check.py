@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,7 +26,7 @@ from marginsvm.separation.proof import (
     prove,
 )
 from marginsvm.separation.regression import MOST_INTEGERS, Regression
-from marginsvm.separation.report import Coefficient
+from marginsvm.separation.report import Coefficient, Separability
 from marginsvm.separation.signs import statuses
 
 LOW = 2.0**-50  # largest low part of a number, relative to its high part
@@ -69,7 +68,12 @@ class SeparabilityCheck:
 
 @single_threaded_blas()
 def check_separability_proof(
-    report: Any, X: Any, y: Any, sample_weight: Any = None, *, exact: bool = False
+    report: Separability,
+    X: object,
+    y: object,
+    sample_weight: object = None,
+    *,
+    exact: bool = False,
 ) -> SeparabilityCheck:
     """Check the report of :func:`marginsvm.check_separability` from the data alone.
 
@@ -130,7 +134,9 @@ def check_separability_proof(
     return SeparabilityCheck(not flaw, flaw, exact)
 
 
-def _flaw(report: Any, X: Any, y: Any, weight: Any, exact: bool) -> tuple[str, bool]:
+def _flaw(
+    report: Separability, X: object, y: object, weight: object, exact: bool
+) -> tuple[str, bool]:
     """An error of a report, or an empty string; and whether nothing is rounded."""
     for name, fits in FORMS.items():
         value = getattr(report, name)
@@ -190,23 +196,24 @@ def _flaw(report: Any, X: Any, y: Any, weight: Any, exact: bool) -> tuple[str, b
 # ---- what fields may be
 
 
-def _is_array(x: Any, kind: str) -> bool:
-    right = isinstance(x, np.ndarray) and x.dtype.kind == kind
-    return right and bool(np.isfinite(x).all())
+def _is_array(x: object, kind: str) -> bool:
+    if not isinstance(x, np.ndarray) or x.dtype.kind != kind:
+        return False
+    return bool(np.isfinite(x).all())
 
 
-def _is_direction(x: Any) -> bool:
+def _is_direction(x: object) -> bool:
     return isinstance(x, tuple) and len(x) == 2 and all(_is_array(w, "f") for w in x)
 
 
-def _are_coefficients(x: Any) -> bool:
+def _are_coefficients(x: object) -> bool:
     """Pairs of texts."""
     return isinstance(x, tuple) and all(
         isinstance(c, Coefficient) and [*map(type, c)] == [str, str] for c in x
     )
 
 
-def _are_weights(x: Any) -> bool:
+def _are_weights(x: object) -> bool:
     """A sparse array that can be indexed."""
     if not isinstance(x, sp.csr_array) or not _is_array(x.data, "f"):
         return False
@@ -217,11 +224,11 @@ def _are_weights(x: Any) -> bool:
     return True
 
 
-def _is_text(x: Any) -> bool:
+def _is_text(x: object) -> bool:
     return isinstance(x, str)
 
 
-FORMS: dict[str, Callable[[Any], bool]] = {
+FORMS: dict[str, Callable[[object], bool]] = {
     "kind": _is_text,
     "family": lambda x: _is_text(x) and x in families.FAMILIES,
     "given": lambda x: isinstance(x, Mapping) and {*x} == ARGUMENTS,
@@ -234,14 +241,14 @@ FORMS: dict[str, Callable[[Any], bool]] = {
 }
 
 
-def _difference(report: Any, **truth: Any) -> str:
+def _difference(report: Separability, **truth: object) -> str:
     """A field that is not what it is to be, of its type; or an empty string."""
     for name, value in truth.items():
         found = getattr(report, name)
         same = type(found) is type(value)
         if same and isinstance(value, np.ndarray):
             same = found.dtype == value.dtype
-        if not same or not np.array_equal(found, value):
+        if not same or not np.array_equal(found, np.asarray(value)):
             return f"{name} is {found!r:.60}, not {value!r:.60}"
     return ""
 
@@ -249,7 +256,7 @@ def _difference(report: Any, **truth: Any) -> str:
 # ---- what the report claims of rows and columns
 
 
-def _direction(report: Any, regression: Regression) -> DoubleDouble | None:
+def _direction(report: Separability, regression: Regression) -> DoubleDouble | None:
     """High and low part, in the units of X as printed; None: they are none of these columns.
 
     There is one exactly if some row is separated. No entry stands where there is no coefficient.
@@ -274,7 +281,7 @@ def _direction(report: Any, regression: Regression) -> DoubleDouble | None:
     return (w, low) if is_low else None
 
 
-def _weights(report: Any, regression: Regression) -> Array | None:
+def _weights(report: Separability, regression: Regression) -> Array | None:
     """The weights q of the rows; None: there are some of what is no row."""
     q = report.overlap_weights
     n = regression.arguments.n
@@ -287,7 +294,7 @@ def _weights(report: Any, regression: Regression) -> Array | None:
     return weights if q.count_nonzero() == np.count_nonzero(weights) else None
 
 
-def _flaw_of_pairs(report: Any, regression: Regression, w: Array) -> str:
+def _flaw_of_pairs(report: Separability, regression: Regression, w: Array) -> str:
     """An error of a report on comparisons, which a graph decides without rounding."""
     truth = of_graph(regression)
     rise = regression.margins(w[:, None])[:, 0]
@@ -302,7 +309,11 @@ def _flaw_of_pairs(report: Any, regression: Regression, w: Array) -> str:
 
 
 def _flaw_of_rows(
-    report: Any, regression: Regression, direction: DoubleDouble, q: Array, exact: bool
+    report: Separability,
+    regression: Regression,
+    direction: DoubleDouble,
+    q: Array,
+    exact: bool,
 ) -> tuple[str, bool]:
     """An error of a report's proofs, or of what they imply; and whether all is without rounding.
 
@@ -357,7 +368,7 @@ def _flaw_of_rows(
     return flaw or _flaw_of_reason(report, exact), unrounded
 
 
-def _flaw_of_reason(report: Any, exact: bool) -> str:
+def _flaw_of_reason(report: Separability, exact: bool) -> str:
     """An error of what is said not to be proved, or an empty string."""
     if (report.overlap_weights is None) != (report.separable is True):
         return "overlap_weights are missing, or prove nothing"
