@@ -31,6 +31,7 @@ from marginsvm.problem.vectors import Predictor, Vector
 # with a linear rate for unknown strong convexity. In twenty epochs, the bound of eq. (8) falls by
 # a factor of a hundred.
 PERIOD = 20
+LATER = 1.1  # growth of the number of epochs between two measurements
 LAST_RESORT = 50  # epochs of Algorithm 1, for a model of weighted examples
 
 State = TypeVar("State", bound="RajBachState")
@@ -240,7 +241,7 @@ class DualLp(RajBach):
         state = self.moved(problem, state)
         if state.t < state.next_measurement:
             return state
-        after = max(state.t + 1, int(1.1 * state.t))
+        after = max(state.t + 1, int(LATER * state.t))
         return self.measured(problem, replace(state, next_measurement=after))
 
     def moved(self, problem: KernelMatrixAdapter, state: DualLpState) -> DualLpState:

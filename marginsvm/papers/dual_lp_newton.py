@@ -36,10 +36,15 @@ MORE_CALLS = 5.0
 POWERS = 6.0  # cost of a coordinate step with powers, relative to one without
 # Levenberg-Marquardt damping, relative to the mean curvature: initial, least and largest. It keeps
 # the step near the current alpha, where the model is accurate, and makes the model definite where
-# rows are dependent. It is divided or multiplied by ten as the model is right or wrong.
+# rows are dependent. It is divided or multiplied by ten as the step along a line is near 1, where
+# the model is right, or near 0.
 FIRST_DAMPING = 1e-2
 LEAST_DAMPING = 1e-12
 MOST_DAMPING = 1e3
+RISE = 10.0
+FALL = 0.1
+RIGHT = 0.5
+WRONG = 0.1
 TRIES = 8  # attempts at pivoting in one step, each with ten times the damping
 FLAT_SLOPE = 1e-3  # slope at a maximum along a step, relative to the initial slope
 # Relative error of a shortened step; and the shortest step.
@@ -94,14 +99,17 @@ class Newton:
             found = pivoted(H, low, high, pull + added * weights, weights)
             if found is not None:
                 break
-            damping *= 10.0
+            damping *= RISE
         else:
             return v, Newton(min(damping, MOST_DAMPING))
         coef = v.coef.ravel().copy()
         coef[chosen] = found
         d = problem.combine(coef) - v
         t = _best_step(problem, v, d)
-        damping *= 0.1 if t > 0.5 else 10.0 if t < 0.1 else 1.0
+        if t > RIGHT:
+            damping *= FALL
+        elif t < WRONG:
+            damping *= RISE
         newton = Newton(min(max(damping, LEAST_DAMPING), MOST_DAMPING))
         return (v + t * d if t > 0.0 else v), newton
 

@@ -11,6 +11,8 @@ import numpy as np
 
 from marginsvm.separation.families import FAMILIES, OWN
 
+ROUNDED = 1e-9  # a share times trials that is this near a number of successes is one
+
 _FAMILIES = {model: f.name for f in FAMILIES.values() for model in f.models} | {
     "GLM": ""
 }
@@ -112,7 +114,7 @@ def _successes(y: Any, trials: Any) -> Any:
     """Labels 0 and 1, if both occur and there is one trial each; else a table of counts."""
     won = y * trials
     whole = np.rint(won)
-    won = np.where(np.abs(won - whole) <= 1e-9 * trials, whole, won)
+    won = np.where(np.abs(won - whole) <= ROUNDED * trials, whole, won)
     if np.all(trials == 1) and set(won.tolist()) == {0.0, 1.0}:
         return won.astype(int)
     return np.column_stack([won, trials - won])

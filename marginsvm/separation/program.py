@@ -58,6 +58,10 @@ ROUGH = 1e-3  # the same, where Newton's steps are solved by lsmr
 DEPENDENT = 1e-7
 CLOSE = 1e-11
 NO_LENGTH = 1e-300  # instead of 0, as a divisor
+# Rounding of a margin of a random direction, relative to its size; and of a residual on n columns,
+# relative to sqrt(n) and their factors.
+OF_MARGIN = 64 * UNIT
+OF_RESIDUAL = 32 * UNIT
 
 # Largest dense matrices of sparse rows: entries (128 MB), and multiplications of their QR.
 DENSE = 2**24
@@ -66,6 +70,9 @@ MULTIPLICATIONS = 1e10
 MOST_DECIDED = 2**25
 VECTORS = 16  # largest dimension of a null space of large sparse matrices
 PRECISE = {"atol": 1e-13, "btol": 1e-13, "conlim": 0.0}  # tolerances of lsmr
+# Its iterations at most, for balancing and for a null vector.
+BALANCING_STEPS = 1000
+NULL_STEPS = 5000
 
 # Rows of a sample, at least, and for each column. So many samples are all rows; and at most so many
 # are solved.
@@ -73,6 +80,10 @@ FEW = 500
 A_COLUMN = 5
 SAMPLES = 4
 ROUNDS = 50
+# Columns that are nearly collinear: rows that are looked at first, besides two for each column; and
+# a residual that is clearly larger than CLOSE, in times of it.
+MORE_ROWS = 50
+WELL_ABOVE = 1e3
 
 
 @dataclass
@@ -167,7 +178,7 @@ def _missing(regression: Regression, found: Split, chosen: Array) -> Array:
     m = regression.margins(W)
     size = np.abs(W * regression.reach[:, None]).max(axis=0, initial=0.0)
     lengths = np.abs(m[:, 2:4]).max(axis=1)
-    least = np.maximum(64 * UNIT * size[:2], TINY * lengths[:, None])
+    least = np.maximum(OF_MARGIN * size[:2], TINY * lengths[:, None])
     moved = (np.abs(m[:, :2]) > least).any(axis=1)
     along = m[:, 4]
     not_null = np.abs(m[:, 5]) > TINY * size[5]
@@ -360,7 +371,7 @@ def _is_dependent_by_rounding(
     if not rounded[j] and not (rounded[before] & matter).any():
         return False
     residual = np.linalg.norm(R[:, j] - R[:, before] @ factors)
-    most = 32 * UNIT * np.sqrt(n) * (1 + np.abs(factors).sum())
+    most = OF_RESIDUAL * np.sqrt(n) * (1 + np.abs(factors).sum())
     return bool(residual <= most)
 
 
@@ -379,14 +390,14 @@ def nearly_collinear(regression: Regression, independent: Array) -> Array:
     n = regression.shape[0]
     k = len(independent)
     rng = np.random.default_rng(0)
-    for size in (2 * k + 50, max(MOST_INTEGERS // max(k, 1), 2 * k)):
+    for size in (2 * k + MORE_ROWS, max(MOST_INTEGERS // max(k, 1), 2 * k)):
         at = rng.choice(n, size, replace=False) if size < n else np.arange(n)
         A = regression.rows(at)
         if sp.issparse(A) and not may_be_dense(*A.shape):
             return independent[:0]
         R = _triangle(dense(A)[:, independent] / regression.reach[independent])
         # No entry of a column is above 1, and so no column is longer than sqrt(n).
-        far = np.abs(R.diagonal()) > 1e3 * CLOSE * np.sqrt(n)
+        far = np.abs(R.diagonal()) > WELL_ABOVE * CLOSE * np.sqrt(n)
         if len(at) >= k and far.all():
             return independent[:0]
     return independent[first_independent(R)[1] <= CLOSE]
@@ -527,7 +538,7 @@ def _balancing(Z: Stored, q: Array, by: Array) -> Array:
         D = _with_rows(Z[some], by[some]).T
         solve = np.linalg.lstsq
         if sp.issparse(D):
-            solve = partial(lsmr, maxiter=1000, **PRECISE)
+            solve = partial(lsmr, maxiter=BALANCING_STEPS, **PRECISE)
         out[some] = solve(D, -(Z.T @ q))[0]
     return out * by
 
@@ -539,7 +550,8 @@ LINE = 0.01  # relative length of the interval that holds the minimum along a li
 SINGULAR = 1e-3
 ROUNDED = 1e-13  # ridge relative to the Hessian's trace: more than its rounding
 MANY_COLUMNS = 2000  # above these, lsmr takes the place of a factorised Hessian
-LSMR = 300  # its iterations for a step
+LSMR = 300  # its iterations for a step, and its tolerances
+OF_STEP = 1e-10
 
 
 def _hinge(T: Stored) -> tuple[Array, Array]:
@@ -561,7 +573,7 @@ def _hinge(T: Stored) -> tuple[Array, Array]:
         g = A.T @ right
         ridge = SINGULAR * np.sqrt(g @ g) * (len(active) < k)
         if k > MANY_COLUMNS:
-            step = lsmr(A, right, np.sqrt(ridge), 1e-10, 1e-10, 0.0, LSMR)[0]
+            step = lsmr(A, right, np.sqrt(ridge), OF_STEP, OF_STEP, 0.0, LSMR)[0]
         else:
             H = dense(A.T @ A)
             ridge = ROUNDED * np.trace(H) + ridge
@@ -630,7 +642,7 @@ def null_vectors(S: Stored, most: int = VECTORS) -> tuple[Array, bool]:
         g = rng.standard_normal(d)
         length = np.sqrt(g @ g)
         if n:
-            g -= S.T @ lsmr(S.T, g, **PRECISE, maxiter=5000)[0]
+            g -= S.T @ lsmr(S.T, g, **PRECISE, maxiter=NULL_STEPS)[0]
         for _ in range(2):  # once more, for what rounding has left
             g -= found @ (found.T @ g)
         if np.sqrt(g @ g) <= ZERO * length:

@@ -252,7 +252,7 @@ def _holds_in_floats(regression: Regression, found: Split, at: Array, q: Array) 
     A, weights = _both_ways(A, equality, q)
     E = np.abs(_both_ways(E, equality, q)[0])
     # Columns are sought among rows of large weight, which may change without losing their sign.
-    size = np.maximum(weights, 1e-3 * weights.max(initial=0.0))
+    size = np.maximum(weights, exact.SMALL * weights.max(initial=0.0))
     order, rank = exact.independent_first(A.T * size)
     return rank == k and exact.solution_is_near(A[order].T, weights[order], E[order].T)
 

@@ -27,6 +27,16 @@ DECIMALS = 13  # digits of decimals that are recognised in the floats next to th
 POWERS = 23  # 10**22 is the largest power of ten that is a float64
 FIRST = slice(50)  # rows that usually tell that a column holds no decimals
 INT64 = 2.0**61  # differences of two smaller numbers are int64
+DIGITS = 53  # binary digits of float64
+BEYOND = 2000  # binary digits: more than any exponent
+# A number is whole within this part of itself, or of a part of the largest one of its column; below
+# this part of the largest one, it is lost in rounding.
+WHOLE = 1e-15
+OF_LARGEST = 1e-3
+LOST = 2.0**-56
+# Error of a row in floats, relative to its points; and of X as printed, relative to that.
+OF_POINTS = 2.0**-49
+OF_PRINTED = 2.0**-9
 
 
 def as_printed(X: Stored) -> tuple[Stored, Array, Array] | None:
@@ -44,10 +54,10 @@ def as_printed(X: Stored) -> tuple[Stored, Array, Array] | None:
     used = x != 0
     mantissa, exponent = np.frexp(x)
     # the powers of two above the first digit, and of the last digit, of a column's entries
-    whole = np.ldexp(mantissa, 53).astype(np.int64)
-    last = exponent - 54 + np.frexp((whole & -whole).astype(float))[1]
-    high = np.where(used, exponent, -2000).max(axis=0, initial=-2000)
-    low = np.where(used, last, 2000).min(axis=0, initial=2000)
+    whole = np.ldexp(mantissa, DIGITS).astype(np.int64)
+    last = exponent - (DIGITS + 1) + np.frexp((whole & -whole).astype(float))[1]
+    high = np.where(used, exponent, -BEYOND).max(axis=0, initial=-BEYOND)
+    low = np.where(used, last, BEYOND).min(axis=0, initial=BEYOND)
     high, low = np.where(high < low, 0, (high, low))  # a column of zeros
     if low.min(initial=0) < -FAR or (high - low).max(initial=0) > FAR:
         return None
@@ -74,8 +84,8 @@ def _are_whole(v: Array, top: Array) -> Array:
     """
     size = np.abs(v)
     whole = np.rint(v)
-    near = np.abs(v - whole) <= 1e-15 * np.maximum(size, 1e-3 * top)
-    not_lost = (whole != 0) | (v == 0) | (size >= 2.0**-56 * top)
+    near = np.abs(v - whole) <= WHOLE * np.maximum(size, OF_LARGEST * top)
+    not_lost = (whole != 0) | (v == 0) | (size >= LOST * top)
     return np.asarray((near & not_lost).all(axis=0))
 
 
@@ -148,7 +158,8 @@ class Regression:
     def errors(self, at: Array) -> Array:
         """Bounds on the error of rows in floats relative to those of X as printed."""
         plus, minus = self._ends(self.X, at)
-        return 2.0**-49 * (dense(abs(plus) + abs(minus)) + 2.0**-9 * self.reach)
+        points = dense(abs(plus) + abs(minus))
+        return OF_POINTS * (points + OF_PRINTED * self.reach)
 
     def _ends(self, X: Stored, at: Array) -> tuple[Stored, Stored]:
         """The two points that each row compares."""
