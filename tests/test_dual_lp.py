@@ -122,7 +122,7 @@ OUTPUTS = [(f, k, p) for f in ("dense", "csr") for k in (1, 3) for p in (2.0, 1.
 def test_loops_equal_the_reference(of, C, dtype, rng):
     labels, form, k, p = of
     problem, A = written(form, k, p, rng, labels=labels, C=C, dtype=dtype)
-    index, n, zero = problem.rows.map.ids, len(A), problem.zeros()
+    index, n, zero = problem.rows.flat_indices(), len(A), problem.zeros()
     order, loose = rng.integers(n, size=400), 1e-8 if dtype == np.float64 else 1e-4
     intervals = intervals_of(problem.rows)
     ends = np.array([intervals.low.ravel()[index], intervals.high.ravel()[index]])
@@ -266,7 +266,7 @@ def test_vectors_do_not_drift(form, k, p, C, rng):
     X, y = separable(rng, n=60, d=20, k=k)
     X = sp.csr_array(X) if form == "csr" else X
     data = LinearAdapter(X, make_rows(y, k, balanced=False), C, LpNorm(p), 1.0)
-    zero, index, mu = data.zeros(), data.rows.map.ids, layout_of(data).mu
+    zero, index, mu = data.zeros(), data.rows.flat_indices(), layout_of(data).mu
     n, order = index.size, rng.choice(index, size=1000 * index.size)
     alpha, v, _ = loops.accelerate(data, order, n, mu, zero, zero, 1 / n)
     for w in (alpha, v):

@@ -92,7 +92,7 @@ class RajBach(Algorithm):
 
     def step(self, problem: KernelMatrixAdapter, state: RajBachState) -> RajBachState:
         """An epoch: as many draws as there are rows."""
-        rows = problem.rows.map.ids
+        rows = problem.rows.flat_indices()
         return self.epoch(problem, state, rows, accelerated=self.accelerated)
 
     def epoch(
@@ -231,7 +231,7 @@ class DualLp(RajBach):
     def start(self, problem: KernelMatrixAdapter) -> DualLpState:
         """Begin at zero; all rows are drawn from."""
         state = super().start(problem)
-        rows = problem.rows.map.ids
+        rows = problem.rows.flat_indices()
         return DualLpState(
             **vars(state), rows=rows, found=Pocket(state.v, 0.0, state.v)
         )
@@ -411,7 +411,7 @@ def weighted_pocket(
         return known
     from marginsvm.papers import coordinates
 
-    flat = rows.map.ids
+    flat = rows.flat_indices()
     u = problem.zeros()
     w = known.vector
     weights = rows.weighted(np.ones(rows.shape)).ravel()[flat]

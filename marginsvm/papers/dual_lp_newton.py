@@ -116,7 +116,7 @@ class Newton:
 
 def working_set(problem: KernelMatrixAdapter, v: Vector) -> Array:
     """The support, and as many rows (at least ``LEAST_ADDED``) with the largest violations."""
-    flat = problem.rows.map.ids
+    flat = problem.rows.flat_indices()
     ends = intervals_of(problem.rows)
     score = problem.margins(v).ravel()[flat]
     weight = v.coef.ravel()[flat]

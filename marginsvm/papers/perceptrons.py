@@ -519,7 +519,7 @@ class OnlineLp(Algorithm):
         rows = problem.rows
         u = state.u.copy()
         total = state.total.copy()
-        order = draw(state.seed, t, rows.map.ids, problem.n_rows, "uniform")
+        order = draw(state.seed, t, rows.flat_indices(), problem.n_rows, "uniform")
         model = self._epoch(problem, order, u, total)
         pocket = state.pocket.after(rows, model, problem.margins(model))
         origin = u if t & (t - 1) == 0 else state.origin

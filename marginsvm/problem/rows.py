@@ -88,6 +88,10 @@ class Rows(ABC):
         """Shape of scores, and of coefficients of the examples."""
         return self.shape
 
+    def flat_indices(self) -> Array:
+        """Flat indices of all rows, example by example."""
+        return np.sort(self.map.ids, kind="stable")
+
     # Sample weights.
 
     @property
