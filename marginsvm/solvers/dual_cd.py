@@ -100,15 +100,26 @@ def _add(data, indices, indptr, i, step, w):
             w[t] += step * x[t]
 
 
+# Consecutive examples of an epoch, of many: memory is read in the order of their entries.
+BLOCK = 8
+MANY = 1024
+
+
 @part
 def _shuffle(order, n, seed):
-    """Shuffle the first n entries, by a generator whose state is updated."""
+    """Shuffle the first n entries in blocks, by a generator whose state is updated."""
     state = seed[0]
-    for i in range(n):
+    size = min(BLOCK, 1 + n // MANY)
+    blocks = n // size
+    for i in range(blocks):
         state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
-        # 31 random bits times n - i, over 2^31: a remainder takes as long as a short row
-        j = i + int(((state >> np.uint64(33)) * np.uint64(n - i)) >> np.uint64(31))
-        order[i], order[j] = order[j], order[i]
+        # 31 random bits times the blocks left, over 2^31: a remainder takes as long as a short row
+        left = np.uint64(blocks - i)
+        j = i + int(((state >> np.uint64(33)) * left) >> np.uint64(31))
+        for t in range(size):
+            p = i * size + t
+            q = j * size + t
+            order[p], order[q] = order[q], order[p]
     seed[0] = state
 
 
@@ -399,7 +410,9 @@ def _by_rows(
         for a in (1.0 if qp.game else qp.target, qp.ridge, qp.upper)
     )
     rows = RowData(of, sign, target, ridge, upper)
-    size = float(np.median(square[square > 0.0])) if square.any() else 1.0
+    size = 1.0
+    if qp.intercept and square.any():
+        size = float(np.median(square[square > 0.0]))
     # w is divided by the unit, as X and the mean are multiplied by it.
     scale = unit**-2
     mean = unit * mean_of(qp, X)
