@@ -390,6 +390,10 @@ PRECISION = 0.03
 # The method stops if twice as many passes, from the first mark on, leave more of the gap than this.
 FIRST_MARK = 50.0
 LEFT = 0.3
+# And after MOST passes over LONG times as many examples as features: solvers by the features take
+# no longer to the end.
+LONG = 10
+MOST = 80.0
 
 
 def _by_rows(
@@ -433,6 +437,7 @@ def _by_rows(
     # The gap is compared with that at half as many passes.
     mark = FIRST_MARK
     gap = 1.0
+    most = MOST if len(square) > LONG * X.shape[1] else np.inf
     # Equal examples of both classes are sought once, after the first check.
     seek_equal = bool(np.isfinite(upper).all())
     if alpha.any():  # a start is checked first, at its best intercept
@@ -478,6 +483,8 @@ def _by_rows(
                 w = scale * np.asarray(X.T @ qp.rows.coefficients(alpha)[:, 0])
                 z = X @ w
             seek_equal = False
+        if passes >= most:
+            return
         if passes >= mark:
             if solution.gap > LEFT * gap:
                 return
