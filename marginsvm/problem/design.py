@@ -382,8 +382,9 @@ class Design(FloatExamples):
     def reach(self) -> Array | None:
         """Upper bounds on the norms of dense examples and of the mean that products subtract.
 
-        Products of norms bound sums of absolute values of terms without a pass; they are less than
-        twice as large, as a rule. None: of sparse examples they would be many times as large.
+        Sums of these bound the norms of sums of absolute values without a pass; they are at most
+        ``sqrt(d)`` times as large, and as a rule less than twice. None: sparse examples overlap
+        little.
         """
         if not isinstance(self.near, Dense):
             return None
@@ -391,11 +392,7 @@ class Design(FloatExamples):
         return np.sqrt(np.maximum(self.squared_norms, NO_SQUARE)) + late
 
     def bounded_scores(self, w: Array) -> tuple[Array, Array]:
-        """``A w'``, and ``|A| |w|'`` or an upper bound on it, by one pass."""
-        reach = self.reach
-        if reach is not None:
-            lengths = [LpNorm().length(x) for x in w]
-            return self.scores(w), np.multiply.outer(reach, lengths)
+        """``A w'`` and ``|A| |w|'``, by one pass."""
         coef, shift = self.for_products(w, True)
         sizes = np.abs(w[..., : self.X.shape[1]]) / self.radius
         off = np.zeros(len(w))
