@@ -7,6 +7,7 @@ example.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator
 from copy import copy
 from functools import partial
@@ -311,6 +312,11 @@ class _Chunks(Blocks):
         # what a task works on, so that no iteration lists all chunks
         of_shares = [[chunks[c] for c in some] for some in self._shares]
         self._grouped = client.map(list, of_shares, pure=False)
+        numbers = np.arange(len(self))
+        self._examples = [
+            np.concatenate([numbers[self._places[c]] for c in some])
+            for some in self._shares
+        ]
         self._sent: dict[int, tuple[Any, list[Any]]] = {}
 
     def each(
@@ -321,19 +327,21 @@ class _Chunks(Blocks):
         found = self._client.gather(
             self._client.map(run, self._grouped, *parts, pure=False)
         )
-        of_chunk = dict(zip(chain(*self._shares), chain(*found), strict=True))
+        parts_found = map(pickle.loads, found)
+        of_chunk = dict(zip(chain(*self._shares), chain(*parts_found), strict=True))
         return [one for c in range(len(self._chunks)) for one in of_chunk[c]]
 
     def _parts_of(self, a: Any) -> list[Any]:
         """What belongs to the chunks of each task; rows do not change, and are sent once."""
         if a is None:
             return [None] * len(self._shares)
+        if isinstance(a, np.ndarray):
+            return [a[at] for at in self._examples]
         if id(a) in self._sent:
             return self._sent[id(a)][1]
         parts: list[Any] = [[a[self._places[c]] for c in some] for some in self._shares]
-        if not isinstance(a, np.ndarray):  # by tasks: lost ones are sent again
-            parts = self._client.map(copy, parts, pure=False)
-            self._sent[id(a)] = a, parts  # keep a alive: its id stays unique
+        parts = self._client.map(copy, parts, pure=False)  # lost ones are sent again
+        self._sent[id(a)] = a, parts  # keep a alive: its id stays unique
         return parts
 
     def _fetched(self, index: Array) -> Any:
@@ -354,15 +362,23 @@ class _Chunks(Blocks):
         )
 
 
-def _each(
-    work: Callable[..., Any], join: Any, chunks: list[Any], *local: Any
-) -> list[Any]:
-    parts = (repeat(None) if some is None else some for some in local)
+def _each(work: Callable[..., Any], join: Any, chunks: list[Any], *local: Any) -> bytes:
+    """Results for each chunk, in one message: Dask sends each array of a list as one of its own."""
+    ends = np.cumsum([len(chunk) for chunk in chunks])[:-1]
+    parts = (
+        repeat(None)
+        if some is None
+        else np.split(some, ends)
+        if isinstance(some, np.ndarray)
+        else some
+        for some in local
+    )
     with single_threaded_blas():
-        return [
+        found = [
             join(chunk.each(work, *some, join=join))
             for chunk, *some in zip(chunks, *parts, strict=False)
         ]
+    return pickle.dumps(found)
 
 
 def _ready(client: Any, checked: list[Any], layout: Layout, kept: Array) -> _Chunks:

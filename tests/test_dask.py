@@ -33,10 +33,12 @@ import dask.dataframe as dd
 import joblib
 import pandas as pd
 from distributed import Client, LocalCluster
+from distributed.protocol import serialize
 
 from marginsvm import dask as module
 from marginsvm.dask import DaskBlocks, DaskMargin, _chunk
 from marginsvm.estimators.fit_blocks import look
+from marginsvm.problem.matrix import as_matrix
 
 pytestmark = [
     pytest.mark.slow,  # the cluster starts for seconds
@@ -438,3 +440,14 @@ def test_chunks_that_are_computed_again_must_be_the_same():
     np.testing.assert_array_equal(_chunk(checked, digest, None, X.dtype).array, X)
     with pytest.raises(ValueError, match="block 3 is not what it was"):
         _chunk(other, digest, None, X.dtype)
+
+
+def test_a_round_is_one_message_for_a_task(rng):
+    """Dask's cost of a message grows with the number of its arrays."""
+    chunks = [as_matrix(rng.standard_normal((3, 2))) for _ in range(50)]
+    V = rng.standard_normal((150, 1))
+    found = module._each(lambda X, V, none: X.adjoint(V), list, chunks, V, None)
+    assert len(serialize(found)[1]) == 1
+    for i, (one,) in enumerate(pickle.loads(found)):
+        some = slice(3 * i, 3 * i + 3)
+        np.testing.assert_array_equal(one, chunks[i].adjoint(V[some]))
