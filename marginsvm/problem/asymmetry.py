@@ -8,7 +8,7 @@ from marginsvm._typing import Array
 # Side of the tiles, two of which stay in cache, and of the parts of these that are compared:
 # columns of more rows would evict each other.
 TILE = 64
-PART = 16
+PART = 32
 
 
 @compiled(error_model="numpy", fastmath={"contract", "nsz", "reassoc"})

@@ -195,7 +195,7 @@ class Gram(FloatExamples):
         # indexing copies a given matrix
         K = self.values(some, some).astype(FLOAT64, copy=False)
         K += self.constant**2
-        unit = float(np.finfo(self.dtype).eps * np.abs(K).max())
+        unit = float(np.finfo(self.dtype).eps * max(K.max(), -K.min()))
         if centred:
             K -= K.mean(axis=0)
             K -= K.mean(axis=1)[:, None]
