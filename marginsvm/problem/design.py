@@ -49,6 +49,8 @@ FAR_MEAN = 8.0
 # and they have at most as many entries, zeros included.
 FILLED = 0.03
 WHOLE = 2**23
+# Sums of norms, relative to that of the sum, up to which they bound its rounding well enough.
+CANCELLED = 1e3
 NO_SQUARE = 1e-300  # in radii, instead of squares that may have underflowed
 PART = 4096  # examples whose products are computed at once in extended precision
 
@@ -412,7 +414,10 @@ class Design(FloatExamples):
         """``V' A``, and ``|V|' |A|`` or an upper bound on the norm of each row, by one pass."""
         reach = self.reach
         if reach is not None:
-            return self.combine(V), np.abs(V.T) @ reach
+            w = self.combine(V)
+            size = np.abs(V.T) @ reach
+            if LpNorm().length(size) <= CANCELLED * LpNorm().length(w):
+                return w, size
         few = support_of(V)
         total = V.sum(axis=0)
         near = self.near
