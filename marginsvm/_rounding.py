@@ -67,6 +67,11 @@ def product(A: Array, B: Array, chain: int = CHAIN) -> Array:
     return found
 
 
+def totals(V: Array) -> Array:
+    """Sums along the first axis, pairwise, where NumPy adds one row after the other."""
+    return np.array([v.sum() for v in V.T] if V.ndim > 1 else V.sum())
+
+
 def inner(A: Array, B: Array) -> float:
     """Sum of the products of all entries, without a copy where both are in the same order."""
     if A.flags.f_contiguous and B.flags.f_contiguous:
@@ -143,7 +148,7 @@ PART = 2**15
 
 
 def exact_sum(values: Array) -> float:
-    """Sum of all entries, rounded once.
+    """Sum of all entries, rounded once; NaN or infinite where partial sums overflow.
 
     The halves of numbers with equal exponents are multiples of one number, and few of them have
     exact sums.

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array, column_or_1d
+from sklearn.utils import assert_all_finite, check_array, column_or_1d
 
 from marginsvm._rounding import check_exact
 from marginsvm._threads import n_threads, single_threaded_blas
@@ -318,6 +318,7 @@ def cross_val_many(
     from sklearn.model_selection import check_cv  # imports many others
 
     problems = Problems(estimator, X, y, columns, None)
+    assert_all_finite(problems.X, input_name="X")  # rows that are tested only, too
     if not isinstance(cv, int | None) and not hasattr(cv, "split"):
         cv = [*cv]  # an iterator, needed again for each set of labels
     of_labels = [

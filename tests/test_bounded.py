@@ -708,3 +708,25 @@ def test_proofs_of_overlap_take_no_more_passes_than_the_rounds(rng, monkeypatch)
     clf = fit(MomentumMarginClassifier(max_iter=700), X, rng.integers(0, 2, 300))
     assert len(allowed) > 3
     assert sum(allowed) <= clf.history_["n_passes"][-1]
+
+
+def test_the_reach_of_rows_whose_squares_underflow(rng):
+    X = 2e-152 * rng.standard_normal((40, 3))
+    X[::2] *= 1e-10
+    unit = max(math.hypot(*x) for x in X)
+    reach = Design.of(X, radius=unit).reach
+    for length, x in zip(reach, X, strict=True):
+        assert Fraction(length) ** 2 * Fraction(unit) ** 2 * (
+            1 + Fraction(2) ** -40
+        ) >= sum(Fraction(number) ** 2 for number in x)
+
+
+def test_coefficients_of_several_outputs_are_summed_pairwise(rng):
+    """Where a constant feature takes their sum, and where a mean is subtracted late."""
+    n = 10**6
+    V = np.full((n, 3), 0.1 / n)
+    A = Design.of(np.ones((n, 1)), constant=1.0)
+    w, sizes = A.bounded_combine(V)
+    error = bounded.error_of_combined(A, V, sizes, Floats())
+    exact = n * Fraction(V[0, 0]) / Fraction(A.radius)
+    assert np.all(abs(w[:, -1] - float(exact)) <= error)

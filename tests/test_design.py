@@ -222,9 +222,7 @@ def test_a_gram_matrix_is_that_of_its_kernel(form, metric, rng):
     np.testing.assert_allclose(gram.squared_norms, np.diagonal(K), **tol)
     few = np.arange(3)
     np.testing.assert_allclose(gram.take(i).gram(few, few), K[np.ix_(i, i)], **tol)
-    np.testing.assert_allclose(
-        gram.single_values(i) + 4.0, 9.0 * K[i], rtol=1e-4, atol=1e-4
-    )
+    np.testing.assert_allclose(gram.values(i) + 4.0, 9.0 * K[i], rtol=1e-4, atol=1e-4)
     gram.keep_columns(size=40 * 8 * 6 / 2**20, batch=2)
     cache = gram.kept
     for wanted in ([1, 2, 3], [4, 5, 6], [1, 6, 39]):

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from helpers.estimators import certified, confirmed, separable
+from helpers.estimators import certified, confirmed, fit, separable
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV
 
@@ -107,6 +107,29 @@ def test_the_whole_matrix_has_the_values_of_its_columns(kernel, scaled, sparse, 
     columns = gram.values(np.arange(300))
     whole = gram.whole()
     np.testing.assert_allclose(whole, columns, rtol=1e-12, atol=1e-13)
+
+
+def test_columns_that_others_keep_stay_as_they_are(rng):
+    """Several solvers may hold columns of a kernel while one of them takes the whole matrix."""
+    X = rng.standard_normal((60, 3))
+    gram = Gram(Kernel("rbf", 0.5), X)
+    gram.keep_columns(1.0)
+    one, other = gram.in_units(1.0), gram.in_units(1.0)
+    w = rng.standard_normal((1, 60))
+    before = one.scores(w)
+    other.whole()
+    np.testing.assert_array_equal(one.scores(w), before)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_bounds_of_overlapping_classes_with_a_kernel(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((500, 2))
+    clf = MaxMarginClassifier(
+        kernel="poly", degree=2, gamma=1.0, coef0=1.0, max_iter=300
+    )
+    fit(clf, X, rng.integers(0, 2, 500))
+    assert clf.margin_bound_ < 1e-3
 
 
 def test_columns_are_computed_where_alpha_changes(rng):

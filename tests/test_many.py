@@ -358,3 +358,12 @@ def test_classes_that_overlap_are_fitted_together(C):
         fits = fit_many(MaxMarginClassifier(C=C, loss=loss), X, y)
         assert not fits.single.any()
         assert fits.gap.max() < 1e-6
+
+
+def test_rows_that_are_tested_only_are_checked(rng):
+    X = rng.standard_normal((30, 4))
+    X[25, 1] = np.nan
+    y = np.arange(30) % 2
+    split = [(np.arange(20), np.arange(20, 30))]
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        cross_val_many(MaxMarginClassifier(C=1.0), X, y, cv=split)

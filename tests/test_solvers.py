@@ -134,6 +134,10 @@ def programs(rng, n, d, kind):
             E, np.where(y, t, -np.inf), np.where(several, t + 0.1, np.inf), C=2.0
         ),
     )
+    yield (
+        "one end each",
+        regression(E, np.where(y, t, -np.inf), np.where(y, np.inf, t + 0.1), C=2.0),
+    )
     yield "nu tube", regression(E, t, t, C=2.0, nu=0.3)
     yield (
         "hard tube",
@@ -263,7 +267,8 @@ SOFT = [
     "squared, classes", "classes, no intercept",
 ]  # fmt: skip
 BY_SMO = [
-    *SOFT, "nu", "one class", "one class, hard", "tube", "nu tube", "hard", "hard, classes",
+    *SOFT, "nu", "one class", "one class, hard", "tube", "one end each", "nu tube", "hard",
+    "hard, classes",
 ]  # fmt: skip
 # no mean is subtracted
 THROUGH_0 = {"hinge without intercept", "classes, no intercept"}

@@ -441,6 +441,31 @@ def test_only_memory_that_may_be_used_again_is_copied(make, data):
     np.testing.assert_array_equal(block.array, X)
 
 
+class Lazy:
+    """Examples that are read into the memory of the block before, whenever they are asked for."""
+
+    def __init__(self, X, memory):
+        self.X = X
+        self.memory = memory
+
+    def __array__(self, dtype=None, copy=None):
+        self.memory[...] = self.X
+        return self.memory
+
+
+def test_lazy_blocks_of_a_list_are_copied(rng):
+    X = rng.standard_normal((3000, 40))
+    y = (X[:, 0] > 0).astype(int)
+    memory = np.empty((300, 40))
+    parts = [slice(i, i + 300) for i in range(0, 3000, 300)]
+    lazy = MaxMarginClassifier(C=1.0).fit_blocks(
+        [(Lazy(X[part], memory), y[part]) for part in parts]
+    )
+    clf = MaxMarginClassifier(C=1.0).fit_blocks([(X[part], y[part]) for part in parts])
+    assert lazy.status_ == clf.status_ == "certified"
+    np.testing.assert_array_equal(lazy.coef_, clf.coef_)
+
+
 def as_csr(X):
     """Every entry is stored, in the memory of X."""
     n, d = X.shape

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from marginsvm._rounding import UNIT, additions, product
+from marginsvm._rounding import UNIT, additions, product, totals
 from marginsvm._threads import cached_property
 from marginsvm._typing import Array, Values
 from marginsvm.certificate.bounded import Numbers, Rationals
@@ -186,7 +186,7 @@ class KernelMatrix(Examples):
 
     def combine(self, V: Array) -> Array:
         V = V * self.scale[:, None]
-        return np.hstack([V.T, self.constant * V.sum(axis=0)[:, None]])
+        return np.hstack([V.T, self.constant * totals(V)[:, None]])
 
     def inner(self, w: Array, u: Array) -> Values:
         squares = (w[:, :-1].T * self._times(u[:, :-1].T)).sum(axis=0)

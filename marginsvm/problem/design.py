@@ -24,6 +24,7 @@ from marginsvm._rounding import (
     exact_inner,
     inner,
     summed,
+    totals,
 )
 from marginsvm._threads import cached_property, copied
 from marginsvm._typing import Along, Array, Index, Stored, Values
@@ -51,7 +52,7 @@ FILLED = 0.03
 WHOLE = 2**23
 # Sums of norms, relative to that of the sum, up to which they bound its rounding well enough.
 CANCELLED = 1e3
-NO_SQUARE = 1e-300  # in radii, instead of squares that may have underflowed
+NO_SQUARE = 1e-300  # instead of squares that underflow in radii
 PART = 4096  # examples whose products are computed at once in extended precision
 
 
@@ -283,7 +284,7 @@ class Design(FloatExamples):
         else:
             W, chain = (V, CHAIN) if precise else (in_precision(V, near.dtype), 0)
             w = summed(near.each(lambda block, V: block.adjoint(V, chain), W))
-        return self.completed(w.astype(FLOAT64, copy=False), V.sum(axis=0))
+        return self.completed(w.astype(FLOAT64, copy=False), totals(V))
 
     def scores_and_combination(self, w: Array, V: Array) -> tuple[Array, Array]:
         """``scores`` of w and ``combine`` of V, by one pass."""
@@ -294,7 +295,7 @@ class Design(FloatExamples):
             return S, X.adjoint(V, CHAIN)
 
         S, W = zip(*self.near.each(both, V), strict=True)
-        return np.concatenate(S), self.completed(summed(W), V.sum(axis=0))
+        return np.concatenate(S), self.completed(summed(W), totals(V))
 
     def newton_sums(
         self, w: Array, V: Array, C: Array, v: Array
@@ -312,8 +313,8 @@ class Design(FloatExamples):
 
         parts, W, H = zip(*self.near.each(sums, V, C, v), strict=True)
         S = np.concatenate(parts)
-        totals = np.append(V.sum(axis=0), (C - v[:, None] * S).sum(axis=0))
-        found, other = self.completed(summed(W), totals)
+        total = np.append(totals(V), totals(C - v[:, None] * S))
+        found, other = self.completed(summed(W), total)
         return S, found[None], other[None], self._scaled(summed(H))
 
     def combine_extended(self, V: Array) -> tuple[Array, Array] | None:
@@ -333,8 +334,8 @@ class Design(FloatExamples):
         centre = np.zeros(X.shape[1]) if self.centre is None else self.centre
         early = np.where(stored, centre, 0.0)
         late = centre - early
-        total = V.sum(axis=0)
-        mass = abs(V).sum(axis=0).astype(FLOAT64)
+        total = totals(V)
+        mass = totals(abs(V)).astype(FLOAT64)
         w = -np.multiply.outer(total, late)
         size = np.multiply.outer(mass, abs(late))
         for part in parts:
@@ -391,7 +392,9 @@ class Design(FloatExamples):
         if not isinstance(self.near, Dense):
             return None
         late = 0.0 if self.mean is None else 2.0 * LpNorm().length(self.mean)
-        return np.sqrt(np.maximum(self.squared_norms, NO_SQUARE)) + late
+        # by squares that underflow in the units of X
+        lost = self.d * np.finfo(FLOAT64).smallest_subnormal / self.radius**2
+        return np.sqrt(np.maximum(self.squared_norms + lost, NO_SQUARE)) + late
 
     def bounded_scores(self, w: Array) -> tuple[Array, Array]:
         """``A w'`` and ``|A| |w|'``, by one pass."""
@@ -419,9 +422,9 @@ class Design(FloatExamples):
             if LpNorm().length(size) <= CANCELLED * LpNorm().length(w):
                 return w, size
         few = support_of(V)
-        total = V.sum(axis=0)
+        total = totals(V)
         near = self.near
-        of_all = np.abs(V).sum(axis=0)
+        of_all = totals(np.abs(V))
         if FEW_TAKEN * len(few) < len(V):
             near = near[few]
             V = V[few]

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg.lapack import dpotrf
 
-from marginsvm._rounding import CHAIN, PAIRWISE, additions, product
+from marginsvm._rounding import CHAIN, PAIRWISE, additions, product, totals
 from marginsvm._threads import (
     cached_property,
     copied,
@@ -268,8 +268,6 @@ class Gram(FloatExamples):
             )
         if self.K is None:
             K = np.empty((self.n, self.n), self.dtype)
-            if self.kept is not None and self.kept.columns.shape == K.shape:
-                K = self.kept.columns  # fresh memory takes long
             if self.products is None:
                 for some in self._strips():
                     K[some] = self.values(some)
@@ -337,7 +335,7 @@ class Gram(FloatExamples):
         else:
             F = self._product(self.whole(), V, precise)
         if self.constant:
-            F += self.constant**2 * V.sum(axis=0)
+            F += self.constant**2 * totals(V)
         F /= self.radius**2
         return F
 

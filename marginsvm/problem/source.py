@@ -87,9 +87,10 @@ class Source:
     ----------
     given : iterable
         Each iteration begins anew. If its iterator is a generator, errors of a block are raised
-        there, where the block was yielded: it may add the name of the file. Unless it is a list
-        or tuple, or its attribute ``reuses_memory`` is False, blocks are copied: the next one may
-        be read into the same memory while a thread works on this one.
+        there, where the block was yielded: it may add the name of the file. Blocks are copied, as
+        the next one may be read into the same memory while a thread works on this one; but not
+        the arrays and sparse matrices of a list or tuple, or of a source whose attribute
+        ``reuses_memory`` is False.
     """
 
     def __init__(self, given: Iterable[object]) -> None:
@@ -161,7 +162,9 @@ class Source:
             end = end + len_of(X)
             if start == end:
                 continue
-            X = X.astype(layout.dtype, copy=self.reuses_memory)
+            assert isinstance(block, tuple)
+            lasts = isinstance(block[0], np.ndarray) or sp.issparse(block[0])
+            X = X.astype(layout.dtype, copy=self.reuses_memory or not lasts)
             if not every:
                 X = X[kept[slice(*np.searchsorted(kept, [start, end]))] - start]
             yield X

@@ -456,8 +456,11 @@ class RowPairs:
     @property
     def takes_whole(self) -> bool:
         """Whether steps on all rows take the kernel matrix as it is."""
-        as_it_is = len(self.of) == self.qp.examples.n and np.all(self.turn > 0)
-        return bool(as_it_is) and not self.side.any() and not self.qp.examples.constant
+        examples = self.qp.examples
+        as_it_is = np.array_equal(self.of, np.arange(examples.n)) and np.all(
+            self.turn > 0
+        )
+        return bool(as_it_is) and not self.side.any() and not examples.constant
 
     def ascend(
         self,
@@ -643,8 +646,11 @@ class Columns:
         examples = self.examples
         if examples.K is None and used > MANY and examples.is_cheap:
             examples.whole()
+        if examples.K is None:
+            return None
+        if not np.may_share_memory(self.cache.columns, examples.K):
             self.cache = self._cache()
-        return None if examples.K is None else self.cache.columns
+        return self.cache.columns
 
     def add(self, V: Array, F: Array) -> None:
         """Add the scores of coefficients V to F."""
