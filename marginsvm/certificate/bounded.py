@@ -460,6 +460,7 @@ class Dual:
         return self.length / self.mass * out if self.mass > 0 else inf
 
 
+LONGER = 1e-10  # by which a norm may be longer, relative to it, where that saves a pass
 # a predictor, and an upper bound on its norm
 Near = tuple[Array, Values] | None
 
@@ -508,7 +509,7 @@ def length_by_another(
     far = abs(w - t * u) + 4 * numbers.unit * (abs(w) + abs(t * u))
     longest = radius_of(qp, numbers)
     off = far.sum() * longest * (1 + numbers.gamma(2 * PAIRS))
-    near_enough = off <= FEW_DIGITS * t * length < inf
+    near_enough = off <= LONGER * t * length < inf
     return (t * length + off) * (1 + numbers.gamma(4)) if near_enough else None
 
 
