@@ -131,19 +131,6 @@ class Iterate(NamedTuple):
     duals: Array
 
 
-def residuals(
-    side: WrittenOut | ByRows, bounds: RowBounds, at: Iterate
-) -> tuple[Array, Array]:
-    """Residuals of both blocks of equations, recomputed in each iteration to limit rounding."""
-    n = bounds.target.shape[-1]
-    alpha = at.inside[..., :n]
-    z = at.duals[..., :n]
-    xi = at.duals[..., n:]
-    values, fall = side.values_and_fall(at.x, alpha)
-    rows = values + bounds.ridge * alpha + bounds.spread(xi)
-    return rows - bounds.target - z, fall
-
-
 INSIDE = 0.995  # fraction of the step to the boundary
 # Primal regularisation, at most, and relative to 1 / alpha: it keeps the condition number of the
 # system below 1 / eps.
@@ -494,8 +481,11 @@ def stacked(
     last = Iterate(*(np.copy(part) for part in at))
     for _ in range(max_iter):
         gap = (at.inside * at.duals).sum(axis=1)
-        off, fall = residuals(side, bounds, at)
-        missed = np.abs(off).max(axis=1) * at.inside[:, :n].sum(axis=1)
+        alpha = at.inside[:, :n]
+        values, fall = side.values_and_fall(at.x, alpha)
+        off = values + bounds.ridge * alpha + bounds.spread(at.duals[:, n:])
+        off = off - bounds.target - at.duals[:, :n]
+        missed = np.abs(off).max(axis=1) * alpha.sum(axis=1)
         missed = missed + (fall**2).sum(axis=1)
         done = np.maximum(gap, missed) <= tol * objective_at(side, bounds, at)[:, 0]
         for kept, part in zip(last, at, strict=True):
