@@ -1,5 +1,7 @@
 """Examples with features or a kernel: products are those of plain arrays in float64."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,6 +12,7 @@ from marginsvm.problem.design import Design, mean_of
 from marginsvm.problem.gram import Gram
 from marginsvm.problem.kernel_functions import COARSE, Kernel
 from marginsvm.problem.matrix import as_matrix
+from marginsvm.problem.source import Source
 
 array_api_strict = pytest.importorskip(
     "array_api_strict", reason="pip install marginsvm[test-all]"
@@ -265,3 +268,22 @@ def test_values_in_float32_have_the_error_that_is_allowed_for(kernel, rng):
     off = (np.abs(gram.values(every) - true) / size).max()
     assert gram.values(every).dtype == np.float32
     assert gram.error < off <= gram.rounding  # what is kept is rounded
+
+
+@pytest.mark.parametrize("in_blocks", [False, True])
+def test_second_moments_take_the_memory_of_a_few(in_blocks, rng):
+    """Not that of one matrix for each block: they would take as much as X."""
+    n, d = 24_000, 500
+    X = rng.standard_normal((n, d))
+    v = rng.random(n)
+    blocks = [(X[i : i + 300], np.arange(300) % 2) for i in range(0, n, 300)]
+    of, _, _ = Source(blocks).read()
+    design = Design.of(of(np.arange(n)) if in_blocks else X)
+    tracemalloc.start()
+    H = design.second_moments(v)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    np.testing.assert_allclose(
+        H[:-1, :-1], X.T @ (v[:, None] * X), rtol=1e-9, atol=1e-9
+    )
+    assert peak < 0.5 * X.nbytes

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
+from itertools import chain
 from typing import Self, TypeVar
 
 import numpy as np
@@ -306,16 +307,24 @@ class Design(FloatExamples):
         coef, shift = self.for_products(w, True)
         late = self.late
 
-        def sums(X: Matrix, V: Array, C: Array, v: Array) -> tuple[Array, Array, Array]:
+        def sums(
+            X: Matrix, V: Array, C: Array, v: Array
+        ) -> tuple[list[Array], Array, Array]:
             S = np.subtract(X.times(coef, LONG), shift, dtype=FLOAT64)
             both = np.hstack([V, C - v[:, None] * S])
-            return S, X.adjoint(both, CHAIN), X.second_moments(v, late)
+            return [S], X.adjoint(both, CHAIN), X.second_moments(v, late)
 
-        parts, W, H = zip(*self.near.each(sums, V, C, v), strict=True)
+        def joined(
+            found: list[tuple[list[Array], Array, Array]],
+        ) -> list[tuple[list[Array], Array, Array]]:
+            parts, W, H = zip(*found, strict=True)
+            return [([*chain(*parts)], summed(W), summed(H))]
+
+        ((parts, W, H),) = joined(self.near.each(sums, V, C, v, join=joined))
         S = np.concatenate(parts)
         total = np.append(totals(V), totals(C - v[:, None] * S))
-        found, other = self.completed(summed(W), total)
-        return S, found[None], other[None], self._scaled(summed(H))
+        found, other = self.completed(W, total)
+        return S, found[None], other[None], self._scaled(H)
 
     def combine_extended(self, V: Array) -> tuple[Array, Array] | None:
         """``V' A`` for coefficients V in extended precision, and the error of each entry.
@@ -414,7 +423,7 @@ class Design(FloatExamples):
         return S, M
 
     def bounded_combine(self, V: Array) -> tuple[Array, Array]:
-        """``V' A``, and ``|V|' |A|`` or an upper bound on the norm of each row, by one pass."""
+        """``V' A``, and ``|V|' |A|`` or an upper bound on the norm of each row."""
         reach = self.reach
         if reach is not None:
             w = self.combine(V)
@@ -531,9 +540,12 @@ class Design(FloatExamples):
         if self.X.in_memory and not self.sparse and 2 * some.size <= weight.size:
             H = self.near[some].second_moments(weight[some], late)
         else:
-            H = summed(
-                self.near.each(lambda block, v: block.second_moments(v, late), weight)
+            found = self.near.each(
+                lambda block, v: block.second_moments(v, late),
+                weight,
+                join=lambda found: [summed(found)],
             )
+            H = summed(found)
         return self._scaled(H)
 
     def _scaled(self, H: Array) -> Array:

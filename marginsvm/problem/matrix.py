@@ -11,19 +11,18 @@ Python array API standard, https://data-apis.org/array-api/latest/
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from copy import copy
-from functools import reduce
-from itertools import chain
 from typing import NoReturn, TypeAlias, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils._array_api import _convert_to_numpy, array_api_compat
 
-from marginsvm._rounding import product
+from marginsvm._rounding import product, summed
 from marginsvm._threads import (
     n_threads,
     ordered_map,
@@ -144,12 +143,11 @@ class Matrix(ABC):
         few = -(-len(blocks) // MAX_PARTS)
 
         def part(some: list[slice]) -> list[T]:
-            return join(
-                [
-                    work(self[b], *(a if a is None else a[b] for a in local))
-                    for b in some
-                ]
+            results = (
+                [work(self[b], *(a if a is None else a[b] for a in local))]
+                for b in some
             )
+            return collected(results, join)
 
         parts = [blocks[i : i + few] for i in range(0, len(blocks), few)]
         return [
@@ -413,7 +411,7 @@ class Csr(Matrix):
 
     def adjoint(self, V: Array, chain: int = 0, *, sizes: bool = False) -> Array:
         parts = (V[some].T @ X for some, X in self._pieces(V, sizes))
-        return np.asarray(reduce(np.add, parts))
+        return summed(parts)
 
     def _pieces(
         self, factor: Array, sizes: bool
@@ -558,7 +556,7 @@ class Blocks(Matrix):
             parts = (a if a is None else a[place] for a in local)
             return join(self._changed(place, X).each(work, *parts, join=join))
 
-        return list(chain.from_iterable(in_turn(part, self._unchanged())))
+        return collected(in_turn(part, self._unchanged()), join)
 
     def __getitem__(self, index: Index) -> Matrix:
         wanted, place = np.unique(np.asarray(index), return_inverse=True)
@@ -629,14 +627,26 @@ def stacked(parts: Sequence[Matrix]) -> Matrix:
     return Dense(np.concatenate(arrays))
 
 
-def in_turn(work: Callable[[Block], R], blocks: Iterator[Block]) -> list[R]:
+def collected(results: Iterable[list[T]], join: Join[T]) -> list[T]:
+    """All results, joined whenever there are many, so that few sums are in memory."""
+    found: list[T] = []
+    most = MAX_PARTS
+    for some in results:
+        found += some
+        if len(found) >= most:
+            found = join(found)
+            most = max(MAX_PARTS, 2 * len(found))
+    return join(found)
+
+
+def in_turn(work: Callable[[Block], R], blocks: Iterator[Block]) -> Iterator[R]:
     """Results of ``work`` in the order of the blocks, which are places and matrices.
 
     This thread reads them all, as a connection may belong to the thread that opened it. Another one
     works on a block meanwhile; while it does so, this thread works on what it has read.
     """
     helped = n_threads() > 1
-    found: list[R | Future[R]] = []
+    found: deque[R | Future[R]] = deque()
     other: Future[R] | None = None
     with single_threaded_blas(), ThreadPoolExecutor(1) as helper:
         for place, X in blocks:
@@ -647,7 +657,15 @@ def in_turn(work: Callable[[Block], R], blocks: Iterator[Block]) -> list[R]:
                 found.append(other)
             else:
                 found.append(work((place, X)))
-    return [one.result() if isinstance(one, Future) else one for one in found]
+            while found and not (isinstance(found[0], Future) and not found[0].done()):
+                yield result_of(found.popleft())
+    for one in found:
+        yield result_of(one)
+
+
+def result_of(one: R | Future[R]) -> R:
+    """Of work that is done here or in another thread."""
+    return one.result() if isinstance(one, Future) else one
 
 
 def canonical(X: Stored) -> Stored:

@@ -6,6 +6,8 @@ factor.
 
 from __future__ import annotations
 
+from itertools import chain
+
 import numpy as np
 
 from marginsvm._typing import Array, Values
@@ -19,7 +21,7 @@ from marginsvm.problem.rows import Rows
 LARGE = 2**22
 LARGEST_SUMS = 2**17
 WORTH_COMPILING = 2**17  # entries of a block
-Sums = tuple[Array, ...]
+Sums = tuple[list[Array], Array, Array, Array]  # the first: of each block
 
 
 def to_read_once(design: Design, rows: Rows) -> Matrix | None:
@@ -49,7 +51,8 @@ def respond_in_one_pass(
         slack,
         join=lambda found: [joined(found)],
     )
-    E, largest, mass, products = joined(found)
+    parts, largest, mass, products = joined(found)
+    E = parts[0] if len(parts) == 1 else np.concatenate(parts)
     moved, weights_of = response.finished(rows, largest, mass, mu)
     E -= rows.expand(moved)
     q = rows.weighted(np.exp(E, out=E))
@@ -71,25 +74,28 @@ def of_block(
     if is_compiled(X, rows):
         from marginsvm.problem.online_softmax import of_two_classes
 
-        return of_two_classes(X.array, rows, slack, coef, shift, mu)
+        E, largest, mass, products = of_two_classes(
+            X.array, rows, slack, coef, shift, mu
+        )
+        return [E], largest, mass, products
     M = rows.margins(np.subtract(X.times(coef), shift, dtype=np.float64))
     M = M if slack is None else M + slack
     E = M / -mu
     largest = rows.group_min(M) / -mu
     mass, e = response.exponentials(rows, E, largest)
-    return E, largest, mass, rows.group_products(e, X)
+    return [E], largest, mass, rows.group_products(e, X)
 
 
 def joined(found: list[Sums]) -> Sums:
     """The results of several blocks as that of one."""
     if len(found) == 1:
         return found[0]
-    E, *sums = zip(*found, strict=True)
+    parts, *sums = zip(*found, strict=True)
     largest, mass, products = map(np.stack, sums)
     top = largest.max(axis=0)
     scale = np.exp(largest - finite(top))
     products = np.einsum("bcj,bcj...->cj...", scale, products)
-    return np.concatenate(E), top, (scale * mass).sum(axis=0), products
+    return [*chain(*parts)], top, (scale * mass).sum(axis=0), products
 
 
 def is_compiled(X: Matrix, rows: Rows) -> bool:

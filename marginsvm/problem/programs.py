@@ -25,8 +25,6 @@ from marginsvm.problem.row_maps import (
 )
 from marginsvm.problem.rows import OutputRows, Rows
 
-LINEAR_LOSSES = ("hinge", "epsilon_insensitive")  # the other losses are squared
-
 
 @dataclass(frozen=True)
 class ProblemSpec:
@@ -100,8 +98,8 @@ class ProblemSpec:
 
     @property
     def slack_is_linear(self) -> bool:
-        """Whether the loss is linear in the slack (hinge), not squared."""
-        return self.loss in LINEAR_LOSSES
+        """Whether the loss is linear in the slack."""
+        return self.loss in ("hinge", "epsilon_insensitive")
 
     @property
     def constant(self) -> float:

@@ -38,7 +38,7 @@ class Digest(NamedTuple):
 
     def fault(self, X: Stored) -> str:
         """The difference of examples read again, in words; empty if there is none."""
-        if len_of(X) == self.shape[0] == 0:
+        if X.shape[0] == self.shape[0] == 0:
             return ""
         if X.shape != self.shape:
             return f"its shape is {X.shape}, but was {self.shape}"
@@ -59,11 +59,6 @@ def checksum(X: Stored) -> int:
         end = len(data) - len(data) % 8
         found = crc32(data[end:].data, of_words(data[:end].view(np.uint64), found))
     return found
-
-
-def len_of(X: Stored) -> int:
-    """Number of examples."""
-    return int(X.shape[0])
 
 
 class Layout(NamedTuple):
@@ -159,7 +154,7 @@ class Source:
             except (ValueError, TypeError) as error:
                 refuse(blocks, self._changed(number, error))
             start = end
-            end = end + len_of(X)
+            end = end + X.shape[0]
             if start == end:
                 continue
             assert isinstance(block, tuple)
@@ -182,8 +177,8 @@ def _read_block(number: int, block: object) -> tuple[Digest, Array, Array, bool]
     """Digest, copies of labels and weights of a block, and whether it is sparse."""
     X = examples_of(block)
     _, y, weight = unpacked(block)
-    m = np.ones(len_of(X)) if weight is None else np.array(weight, FLOAT64)
-    return Digest.of(X), np.array(y), np.broadcast_to(m, len_of(X)), sp.issparse(X)
+    m = np.ones(X.shape[0]) if weight is None else np.array(weight, FLOAT64)
+    return Digest.of(X), np.array(y), np.broadcast_to(m, X.shape[0]), sp.issparse(X)
 
 
 def refuse(blocks: Iterator[object], error: Exception) -> NoReturn:
