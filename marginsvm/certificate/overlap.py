@@ -199,8 +199,8 @@ def of_few_columns(
 ) -> Array | None:
     """Nonnegative least squares ``min |A q - wanted|``, by a working set of columns.
 
-    It starts with those of the largest weights. Others join by their price, the gradient there,
-    which takes a product with all columns, where nonnegative least squares on all of them takes
+    It starts with those of the largest weights. Others join by the gradient there, which
+    takes a product with all columns, where nonnegative least squares on all of them takes
     several for each equation.
 
     Parameters
@@ -229,12 +229,12 @@ def of_few_columns(
             return None
         rest = wanted - A[:, some] @ q
         length = float(np.linalg.norm(rest))
-        price = rest @ A
-        price[some] = 0.0
-        if not (SOLVED < length < SLOWLY * last and price.max() > 0.0):
+        gradient = rest @ A
+        gradient[some] = 0.0
+        if not (SOLVED < length < SLOWLY * last and gradient.max() > 0.0):
             break
-        joining = np.argsort(-price, kind="stable")[: WORKING_SET * m]
-        some = np.append(some[q > 0.0], joining[price[joining] > 0.0])
+        joining = np.argsort(-gradient, kind="stable")[: WORKING_SET * m]
+        some = np.append(some[q > 0.0], joining[gradient[joining] > 0.0])
         last = length
     found = np.zeros(n)
     found[some] = q

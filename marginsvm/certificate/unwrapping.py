@@ -60,7 +60,7 @@ def unwrapped(
         One of this package, a pipeline that ends in one, or a search over these; nested
         ones, too.
     attribute : str
-        FittedEstimator attribute that it must have.
+        Fitted attribute that it must have.
     X : array-like, default=None
         Input of the outermost estimator; None: only the estimator is needed.
     of : str

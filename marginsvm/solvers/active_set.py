@@ -31,6 +31,7 @@ from scipy.linalg.lapack import dgeqrf, dormqr, dpstrf
 from scipy.optimize import nnls
 
 from marginsvm._typing import Array, Values
+from marginsvm.certificate.bounded import caps_of
 from marginsvm.problem.norms import BLOCK, least_squares
 from marginsvm.problem.quadratic_program import QuadraticProgram
 from marginsvm.problem.row_maps import ClassPairs
@@ -64,9 +65,8 @@ MISSED = 0.5
 LOST = 1e-12
 SINGULAR = 2  # ratio of rows to features above which G counts as singular
 
-Bounded = tuple[
-    Array, Array
-]  # scores, and the sums of the absolute values of their terms
+# Scores, and the sums of the absolute values of their terms.
+Bounded = tuple[Array, Array]
 Solved = tuple[Array, Array, Array | None]  # u on a working set, f, and optionally w
 
 
@@ -330,7 +330,6 @@ def wolfe(A: Array, F: Array, g: Array, u: Array) -> tuple[Array, Array, Array]:
     return u, f, w
 
 
-PRODUCTS = 300  # largest number of conjugate gradient iterations
 ROUGH = 1e-2  # precision of systems while rows still change sides, with hard margins
 PRECISE = 0.1  # their precision at the end, in times of the tolerance
 
@@ -401,9 +400,7 @@ def _on_face(
     size = precision * float(np.sqrt(balanced(np.ones(len(face))).sum()))
     # There is no solution if the rows overlap: x grows until it is not finite.
     with np.errstate(over="ignore", invalid="ignore"):
-        x, r = conjugate_gradients(
-            product, balanced, x, 1.0 - product(x), size, PRODUCTS
-        )
+        x, r = conjugate_gradients(product, balanced, x, 1.0 - product(x), size)
     return x, float((y * r).mean()) if qp.intercept else 0.0
 
 
@@ -438,7 +435,7 @@ def at_bounds(qp: QuadraticProgram, alpha: Array, values: Array) -> tuple[Array,
     values : ndarray of shape qp.shape
         ``A w + F f`` of a predictor nearby.
     """
-    caps = caps_of(qp)
+    caps, _ = caps_of(qp, alpha)
     over = qp.rows.fill(values - qp.target, np.inf)
     size = float(qp.largest_target) or 1.0
     unit: Values = alpha.max(initial=0.0) if caps is None else caps
@@ -449,7 +446,7 @@ def at_bounds(qp: QuadraticProgram, alpha: Array, values: Array) -> tuple[Array,
     alpha = np.where((over > 0.0) & (alpha <= near), 0.0, alpha)
     if caps is None:
         return alpha, np.zeros(len(alpha), bool)
-    sums = sums_of(qp, alpha)
+    _, sums = caps_of(qp, alpha)
     least = qp.rows.least(over)
     near = np.minimum(NEAR_BOUND, -least / size) * caps
     full = (least < 0.0) & (caps - sums <= near)
@@ -459,23 +456,12 @@ def at_bounds(qp: QuadraticProgram, alpha: Array, values: Array) -> tuple[Array,
     return alpha, full
 
 
-def caps_of(qp: QuadraticProgram) -> Array | None:
-    """Upper bounds of alpha, or of its sums over the rows of an example; None: there are none."""
-    caps = qp.upper if qp.cap is None else qp.cap
-    return caps if np.isfinite(caps).all() else None
-
-
-def sums_of(qp: QuadraticProgram, alpha: Array) -> Array:
-    """The sums of alpha that have an upper bound."""
-    return alpha if qp.cap is None else alpha.sum(axis=1)
-
-
 def balanced(qp: QuadraticProgram, alpha: Array, full: Array) -> Array | None:
     """Alpha with ``F'alpha = g``, by entries between their bounds, in proportion to their room.
 
     None: they cannot.
     """
-    caps = caps_of(qp)
+    caps, _ = caps_of(qp, alpha)
     if qp.n_free and isinstance(qp.rows, ClassPairs):
         alpha = qp.rows.balanced(alpha, True, 0.0, caps)
     elif qp.n_free:
@@ -491,9 +477,9 @@ def balanced(qp: QuadraticProgram, alpha: Array, full: Array) -> Array | None:
 
 def _is_feasible(qp: QuadraticProgram, alpha: Array) -> bool:
     """Whether alpha is feasible up to rounding."""
-    caps = caps_of(qp)
+    caps, sums = caps_of(qp, alpha)
     left = np.abs(qp.balance(alpha) - qp.g).max(initial=0.0)
-    inside = caps is None or np.all(sums_of(qp, alpha) <= (1.0 + SAME) * caps)
+    inside = caps is None or np.all(sums <= (1.0 + SAME) * caps)
     even = left <= BALANCED * float(alpha.sum())
     return bool(inside and even and alpha.any() and alpha.min() >= 0.0)
 
@@ -569,7 +555,7 @@ def candidates(
     w, f, alpha, and the bounded scores of w, which is ``A'alpha`` where its optimal values are
     known, and with a kernel; else the solver's.
     """
-    if caps_of(qp) is None and not _is_rounded(qp, w, alpha):
+    if caps_of(qp, alpha)[0] is None and not _is_rounded(qp, w, alpha):
         return
     examples = qp.examples
     w = qp.project(w)

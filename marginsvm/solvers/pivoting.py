@@ -64,7 +64,7 @@ def pivoted(
     else:
         K = X @ X.swapaxes(1, 2)
         size = np.einsum("bii->b", K)[:, None] / n
-        if intercept:  # signed alpha sums to 0; else singular, as examples are centred
+        if intercept:  # signed alpha sums to 0; K alone is nearly singular about a mean
             K += size[:, :, None]
         added = own + LIFT * size
         systems = np.empty((B, n, n))

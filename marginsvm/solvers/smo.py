@@ -15,8 +15,8 @@ and -1. For several classes each step changes all variables of an example, by on
 
 A block in float32 rounds steps, and each update rounds scores. So scores are recomputed once the
 gap is closed, and whenever it stalls; later updates add small terms only. This is iterative
-refinement. Where the whole matrix is in memory, or half of few rows are support vectors, steps are
-first made on all rows.
+refinement. Where the whole matrix is in memory, or a quarter of few rows are support vectors, steps
+are first made on all rows.
 
 References
 ----------
@@ -635,8 +635,8 @@ class Columns:
             return kept
         size = FOR_COLUMNS * examples.cache_size
         given = None if examples.K is None else np.asarray(examples.K)
-        how = TAKEN, 1, given
-        return ColumnCache(examples.values, examples.n, examples.dtype, size, *how)
+        n = examples.n
+        return ColumnCache(examples.values, n, examples.dtype, size, TAKEN, whole=given)
 
     def whole(self, used: float) -> Array | None:
         """The whole matrix, if it is in memory or worth computing; None: it is not.

@@ -617,9 +617,7 @@ class NewtonSystem:
 
         right = np.append(r, np.zeros(n_free))
         size = RESIDUAL * np.sqrt(float(right @ precondition(right)))
-        x = conjugate_gradients(
-            product, precondition, 0.0 * right, right, size, PRODUCTS
-        )[0]
+        x = conjugate_gradients(product, precondition, 0.0 * right, right, size)[0]
         return x[: r.size].reshape(r.shape), x[r.size :]
 
 
@@ -635,7 +633,6 @@ def conjugate_gradients(
     x: Array,
     r: Array,
     size: float,
-    most: int,
 ) -> tuple[Array, Array]:
     """Conjugate gradients from x with residual r, until its norm by the preconditioner is <= size.
 
@@ -644,7 +641,7 @@ def conjugate_gradients(
     q = precondition(r)
     z = q
     rq = float(r @ q)
-    for _ in range(most):
+    for _ in range(PRODUCTS):
         if not rq > size * size:
             break
         Hz = multiply(z)
